@@ -9,7 +9,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "command.h"
+#include "commands/commands.h"
 #include "options/nodes.h"
 #include "sluice/error.h"
 #include "terminal/output.h"
@@ -21,35 +21,36 @@ namespace sluice::cli {
 namespace {
 
 void add_commands(Parser& parser) {
-  add_run(parser);
-  add_chat(parser);
-  add_serve(parser);
-  add_cache(parser);
-  add_list(parser);
-  add_pull(parser);
-  add_rm(parser);
-  add_inspect(parser);
-  add_plan(parser);
-  add_tokenize(parser);
-  add_template(parser);
-  add_logits(parser);
-  add_perplexity(parser);
-  add_convert(parser);
-  add_random(parser);
-  add_bench(parser);
-  add_verify(parser);
-  add_op(parser);
-  add_help(parser);
-  add_version(parser);
+  commands::add_run(parser);
+  commands::add_chat(parser);
+  commands::add_serve(parser);
+  commands::add_cache(parser);
+  commands::add_list(parser);
+  commands::add_pull(parser);
+  commands::add_rm(parser);
+  commands::add_inspect(parser);
+  commands::add_plan(parser);
+  commands::add_tokenize(parser);
+  commands::add_template(parser);
+  commands::add_logits(parser);
+  commands::add_perplexity(parser);
+  commands::add_convert(parser);
+  commands::add_random(parser);
+  commands::add_bench(parser);
+  commands::add_verify(parser);
+  commands::add_op(parser);
+  commands::add_help(parser);
+  commands::add_version(parser);
 }
 
 // One sentence for people and, with --json, the same for programs.
 int report(std::string_view kind, std::string_view message, bool json, int status = 1) {
-  fmt::print(stderr, "{} {}\n", styled(Style::red, "sluice:", stderr), printable(message));
+  fmt::print(stderr, "{} {}\n", terminal::styled(terminal::Style::red, "sluice:", stderr),
+             terminal::printable(message));
   if (!json) return status;
   try {
-    print_json({{"error", {{"kind", kind}, {"message", message}}}});
-    flush_output();
+    terminal::print_json({{"error", {{"kind", kind}, {"message", message}}}});
+    terminal::flush_output();
   } catch (const Error&) {
     // The problem has been reported on stderr already.
   }
@@ -64,18 +65,18 @@ int run(int argc, const char* const* argv) {
   add_commands(parser);
   try {
     const int status = parser.run(argc, argv);
-    flush_output();
+    terminal::flush_output();
     return status;
-  } catch (const Followed&) {
+  } catch (const options::Followed&) {
     return 0;
   } catch (const Failed&) {
     return 1;
-  } catch (const Interrupted& interrupt) {
+  } catch (const terminal::Interrupted& interrupt) {
     std::fflush(stdout);
     fmt::print(stderr, "sluice: {}\n", interrupt.what());
-    die_of_interrupt();
+    terminal::die_of_interrupt();
   } catch (const UsageError& error) {
-    leave_usage_to_the_leader();
+    options::leave_usage_to_the_leader();
     const CommandInfo* command = argc > 1 ? parser.table().find(argv[1]) : nullptr;
     const std::string help = command != nullptr && command->name != "help"
                                  ? fmt::format("sluice help {}", command->name)
@@ -98,10 +99,10 @@ int run(int argc, const char* const* argv) {
 }  // namespace sluice::cli
 
 int main(int argc, char** argv) {
-  using namespace sluice::cli;
-  guard_standard_streams();
-  guard_against_signals();
+  namespace terminal = sluice::cli::terminal;
+  terminal::guard_standard_streams();
+  terminal::guard_against_signals();
   // UTF-8 determines the widths of characters in every locale; the format of numbers is unchanged.
   if (std::setlocale(LC_CTYPE, "C.UTF-8") == nullptr) std::setlocale(LC_CTYPE, "");
-  return run(argc, argv);
+  return sluice::cli::run(argc, argv);
 }

@@ -7,7 +7,7 @@
 
 #include "sluice/error.h"
 
-namespace sluice::cli {
+namespace sluice::cli::chat {
 
 namespace {
 
@@ -150,4 +150,4 @@ std::size_t Conversation::first_turn() const {
   return !messages_.empty() && has_role(messages_.at(0), "system") ? 1 : 0;
 }
 
-}  // namespace sluice::cli
+}  // namespace sluice::cli::chat

@@ -9,7 +9,7 @@
 
 #include "chat/responder.h"
 
-namespace sluice::cli {
+namespace sluice::cli::chat {
 
 // What happens when the context is full: the oldest turns are dropped, or the conversation ends.
 enum class WhenFull { shift, stop };
@@ -64,4 +64,4 @@ class Conversation {
   std::string seen_;               // the text of those ids; empty: unknown
 };
 
-}  // namespace sluice::cli
+}  // namespace sluice::cli::chat

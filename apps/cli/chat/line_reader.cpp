@@ -5,10 +5,11 @@
 #include <cstdlib>
 #include <iostream>
 
+#include "chat/editing/reader.h"
 #include "terminal/signals.h"
 #include "terminal/terminal.h"
 
-namespace sluice::cli {
+namespace sluice::cli::chat {
 
 namespace {
 
@@ -17,9 +18,9 @@ namespace fs = std::filesystem;
 class PlainReader : public LineReader {
  public:
   Outcome read(const std::string& prompt, std::string& line) override {
-    if (is_terminal(stdin)) fmt::print(stderr, "{}", prompt);
+    if (terminal::is_terminal(stdin)) fmt::print(stderr, "{}", prompt);
     if (std::getline(std::cin, line)) return Outcome::line;
-    if (!interrupted()) return Outcome::end;
+    if (!terminal::interrupted()) return Outcome::end;
     std::cin.clear();
     return Outcome::interrupted_empty;
   }
@@ -29,7 +30,8 @@ class PlainReader : public LineReader {
 
 std::unique_ptr<LineReader> make_line_reader(std::vector<std::string> words, const fs::path& history) {
   std::unique_ptr<LineReader> reader;
-  if (is_terminal(stdin) && is_terminal(stderr)) reader = make_editing_reader(std::move(words), history);
+  if (terminal::is_terminal(stdin) && terminal::is_terminal(stderr))
+    reader = editing::make_reader(std::move(words), history);
   if (reader == nullptr) reader = std::make_unique<PlainReader>();
   return reader;
 }
@@ -42,4 +44,4 @@ fs::path history_file() {
   return {};
 }
 
-}  // namespace sluice::cli
+}  // namespace sluice::cli::chat

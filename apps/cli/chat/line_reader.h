@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace sluice::cli {
+namespace sluice::cli::chat {
 
 class LineReader {
  public:
@@ -22,11 +22,7 @@ class LineReader {
 std::unique_ptr<LineReader> make_line_reader(std::vector<std::string> words,
                                              const std::filesystem::path& history);
 
-// Null in builds without libedit.
-std::unique_ptr<LineReader> make_editing_reader(std::vector<std::string> words,
-                                                const std::filesystem::path& history);
-
 // The file of chat's history; empty without a home folder.
 std::filesystem::path history_file();
 
-}  // namespace sluice::cli
+}  // namespace sluice::cli::chat

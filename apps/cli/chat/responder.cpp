@@ -6,7 +6,7 @@
 
 #include "terminal/signals.h"
 
-namespace sluice::cli {
+namespace sluice::cli::chat {
 
 namespace {
 
@@ -49,7 +49,7 @@ class RememberingResponder final : public Responder {
     std::future<RequestResult> finished = done.get_future();
     constexpr std::chrono::milliseconds kMoment{20};
     while (finished.wait_for(kMoment) != std::future_status::ready)
-      if (stopped || interrupted()) handle.cancel();
+      if (stopped || terminal::interrupted()) handle.cancel();
     RequestResult result = finished.get();
     if (result.error) std::rethrow_exception(result.error);
     result.generated.prompt_tokens -= std::min(result.generated.prompt_tokens, result.prompt.cached);
@@ -69,4 +69,4 @@ std::unique_ptr<Responder> make_responder(const std::shared_ptr<Engine>& engine,
   return std::make_unique<RememberingResponder>(engine, options);
 }
 
-}  // namespace sluice::cli
+}  // namespace sluice::cli::chat

@@ -8,7 +8,7 @@
 
 #include "sluice/scheduler.h"
 
-namespace sluice::cli {
+namespace sluice::cli::chat {
 
 class Responder {
  public:
@@ -29,4 +29,4 @@ class Responder {
 // For options.context tokens; a session if no folder is given.
 std::unique_ptr<Responder> make_responder(const std::shared_ptr<Engine>& engine, SchedulerOptions options);
 
-}  // namespace sluice::cli
+}  // namespace sluice::cli::chat

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace sluice::cli {
+namespace sluice::cli::chat {
 
 // Writes to stdout. If that is not a terminal, the text is not wrapped.
 class WrappingPrinter {
@@ -23,4 +23,4 @@ class WrappingPrinter {
   std::string word_;    // still incomplete
 };
 
-}  // namespace sluice::cli
+}  // namespace sluice::cli::chat

@@ -4,14 +4,14 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "command.h"
+#include "commands/commands.h"
 #include "server/client.h"
 #include "sluice/error.h"
 #include "sluice/remembered_prompts.h"
 #include "terminal/output.h"
 #include "terminal/terminal.h"
 
-namespace sluice::cli {
+namespace sluice::cli::commands {
 
 namespace {
 
@@ -41,16 +41,16 @@ void list_prompts(const CacheArguments& options) {
     const Json& row = rows.back();
     fmt::print("{}  {:8} {:9} tokens {:9} rows {:10.2f} MB  {}\n", row["model"].get<std::string>(),
                row["kind"].get<std::string>(), one.tokens, one.rows, static_cast<double>(one.bytes) / 1e6,
-               printable(one.file.filename().string()));
+               terminal::printable(one.file.filename().string()));
   }
-  if (options.json) print_json(rows);
+  if (options.json) terminal::print_json(rows);
 }
 
 void explain_report(const Json& report) {
   const auto number = [&](const char* name) { return report.value(name, std::int64_t{0}); };
   fmt::print("{}: {} of {} tokens were cached, {} of them on disk ({})\n",
-             printable(report.value("request", "")), number("cached_tokens"), number("prompt_tokens"),
-             number("from_disk"), printable(report.value("reason", "")));
+             terminal::printable(report.value("request", "")), number("cached_tokens"),
+             number("prompt_tokens"), number("from_disk"), terminal::printable(report.value("reason", "")));
   if (number("decoded_tokens") > 0)
     fmt::print(
         "  {} of them were generated or follow generated ones: they are rounded differently from a prompt\n",
@@ -61,13 +61,13 @@ void explain_report(const Json& report) {
     fmt::print("  cached files of another model or of other options begin like this one\n");
   if (!report.contains("parts_with")) return;
   fmt::print("  it differs from earlier prompts after {} tokens: '{}' is followed by '{}'\n",
-             number("agreeing_tokens"), printable(report.value("parts_behind", "")),
-             printable(report.value("parts_with", "")));
+             number("agreeing_tokens"), terminal::printable(report.value("parts_behind", "")),
+             terminal::printable(report.value("parts_with", "")));
   if (report.contains("instead_of"))
-    fmt::print("  one of them went on with '{}'\n", printable(report.value("instead_of", "")));
+    fmt::print("  one of them went on with '{}'\n", terminal::printable(report.value("instead_of", "")));
   if (report.contains("volatile"))
     fmt::print("  this is {}, which changes from request to request: move it behind what stays the same\n",
-               printable(report.value("volatile", "")));
+               terminal::printable(report.value("volatile", "")));
 }
 
 void say_why(const CacheArguments& options) {
@@ -76,7 +76,7 @@ void say_why(const CacheArguments& options) {
   const Json answer = Json::parse(server::get_from_server(options.url, options.key, path), nullptr, false);
   if (!answer.is_object())
     throw Error(ErrorKind::resource, options.url + ": the server's answer is not a report of its cache");
-  if (options.json) return print_json(answer);
+  if (options.json) return terminal::print_json(answer);
   if (!answer.contains("requests")) return explain_report(answer);
   for (const Json& report : answer["requests"]) explain_report(report);
 }
@@ -108,4 +108,4 @@ void add_cache(Parser& parser) {
   command.on_run([options] { look_after(*options); });
 }
 
-}  // namespace sluice::cli
+}  // namespace sluice::cli::commands

@@ -6,15 +6,15 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "command.h"
-#include "options/model_options.h"
+#include "commands/commands.h"
+#include "options/model.h"
 #include "sluice/convert.h"
 #include "terminal/output.h"
 #include "terminal/progress.h"
 #include "terminal/signals.h"
 #include "terminal/terminal.h"
 
-namespace sluice::cli {
+namespace sluice::cli::commands {
 
 namespace {
 
@@ -34,10 +34,10 @@ double seconds_since(Clock::time_point start) {
 }
 
 // Shows the progress; throws at the next tensor after an interrupt.
-std::function<void(const ConvertProgress&)> follow(Progress& progress) {
-  note_interrupts();
+std::function<void(const ConvertProgress&)> follow(terminal::Progress& progress) {
+  terminal::note_interrupts();
   return [&progress](const ConvertProgress& now) {
-    stop_if_interrupted("interrupted; nothing was written");
+    terminal::stop_if_interrupted("interrupted; nothing was written");
     progress.update(now.parameters_done, now.parameters, std::string(now.tensor));
   };
 }
@@ -45,12 +45,13 @@ std::function<void(const ConvertProgress&)> follow(Progress& progress) {
 void pack(const ConvertArguments& options) {
   const auto start = Clock::now();
   {
-    Progress progress("packing");
+    terminal::Progress progress("packing");
     pack_experts(options.in, options.out, follow(progress));
   }
   const double seconds = seconds_since(start);
-  if (options.json) return print_json({{"out", options.out}, {"packed_experts", true}, {"seconds", seconds}});
-  fmt::print("{}: experts packed in {:.1f} s\n", printable(options.out), seconds);
+  if (options.json)
+    return terminal::print_json({{"out", options.out}, {"packed_experts", true}, {"seconds", seconds}});
+  fmt::print("{}: experts packed in {:.1f} s\n", terminal::printable(options.out), seconds);
 }
 
 void run(ConvertArguments& options) {
@@ -59,7 +60,7 @@ void run(ConvertArguments& options) {
   options.convert.quantize = !options.dense;
   ConvertSummary summary;
   {
-    Progress progress("converting");
+    terminal::Progress progress("converting");
     summary = convert_checkpoint(options.in, options.out, options.convert, follow(progress));
   }
   const double seconds = seconds_since(start);
@@ -76,11 +77,11 @@ void run(ConvertArguments& options) {
                                       {"shards", summary.shards},
                                       {"seconds", seconds},
                                       {"gb_per_s", gigabytes_in / seconds}};
-    return print_json(json);
+    return terminal::print_json(json);
   }
   fmt::print("{}: {} tensors, {:.3f} bits per weight, {:.3g} GB from {:.3g} GB in {:.1f} s ({:.2f} GB/s)\n",
-             printable(options.out), summary.tensors, bits, static_cast<double>(summary.bytes_out) / 1e9,
-             gigabytes_in, seconds, gigabytes_in / seconds);
+             terminal::printable(options.out), summary.tensors, bits,
+             static_cast<double>(summary.bytes_out) / 1e9, gigabytes_in, seconds, gigabytes_in / seconds);
 }
 
 }  // namespace
@@ -101,8 +102,8 @@ void add_convert(Parser& parser) {
   command.flag(
       "--pack-experts", options->pack,
       "Only rearrange a checkpoint, so that each expert is one aligned read (for 'sluice run --memory')");
-  add_threads_option(command, convert.threads);
-  command.flag("--json", options->json, kJsonMeaning);
+  options::add_threads(command, convert.threads);
+  command.flag("--json", options->json, options::kJsonMeaning);
   command.note(
       "The result is bit for bit that of mlx_lm.convert, and mlx-lm can load it; routers keep 8 bits. "
       "Supported models: "
@@ -116,4 +117,4 @@ void add_convert(Parser& parser) {
   command.on_run([options] { run(*options); });
 }
 
-}  // namespace sluice::cli
+}  // namespace sluice::cli::commands

@@ -9,7 +9,7 @@
 #include "terminal/output.h"
 #include "terminal/terminal.h"
 
-namespace sluice::cli {
+namespace sluice::cli::commands {
 
 namespace {
 
@@ -42,7 +42,8 @@ std::string rectangle(std::size_t x, std::size_t y, std::size_t width, std::size
 
 std::string label(std::size_t x, std::size_t y, const char* anchor, const std::string& text) {
   std::string safe;
-  for (const char c : printable(text)) c == '<' ? safe += "&lt;" : c == '&' ? safe += "&amp;" : safe += c;
+  for (const char c : terminal::printable(text))
+    c == '<' ? safe += "&lt;" : c == '&' ? safe += "&amp;" : safe += c;
   return fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"{}\">{}</text>\n", x, y, anchor, safe);
 }
 
@@ -121,7 +122,7 @@ class Map {
 
 void write_experts_map(const ExpertUsage& usage, const std::string& model, const std::string& path) {
   if (usage.uses.empty()) throw Error(ErrorKind::input, "there is no map to draw: this model has no experts");
-  write_file(path, Map(usage).draw(fmt::format("How often {} needed each expert", model)));
+  terminal::write_file(path, Map(usage).draw(fmt::format("How often {} needed each expert", model)));
 }
 
-}  // namespace sluice::cli
+}  // namespace sluice::cli::commands

@@ -5,9 +5,9 @@
 
 #include "sluice/experts.h"
 
-namespace sluice::cli {
+namespace sluice::cli::commands {
 
 // An SVG file with one row per layer and one column per expert: darker for more frequent use.
 void write_experts_map(const ExpertUsage& usage, const std::string& model, const std::string& path);
 
-}  // namespace sluice::cli
+}  // namespace sluice::cli::commands

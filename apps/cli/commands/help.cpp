@@ -3,11 +3,11 @@
 
 #include <memory>
 
-#include "command.h"
+#include "commands/commands.h"
 #include "sluice/error.h"
 #include "terminal/terminal.h"
 
-namespace sluice::cli {
+namespace sluice::cli::commands {
 
 namespace {
 
@@ -20,14 +20,14 @@ struct HelpArguments {
 void run(const ProgramInfo& table, const HelpArguments& options) {
   if (options.manual) return fmt::print("{}", manual_page(table));
   if (!options.shell.empty()) return fmt::print("{}", completions(table, options.shell));
-  const int width = terminal_width(stdout);
+  const int width = terminal::width(stdout);
   if (options.command.empty()) return fmt::print("{}", program_help(table, width));
   if (const CommandInfo* command = table.find(options.command))
     return fmt::print("{}", command_help(*command, width));
   std::vector<std::string> names;
   for (const CommandInfo& command : table.commands) names.push_back(command.name);
   const std::string meant = nearest(options.command, names);
-  throw UsageError(fmt::format("there is no command '{}'{}", printable(options.command),
+  throw UsageError(fmt::format("there is no command '{}'{}", terminal::printable(options.command),
                                meant.empty() ? "" : fmt::format("; did you mean '{}'?", meant)));
 }
 
@@ -46,4 +46,4 @@ void add_help(Parser& parser) {
   command.on_run([&parser, options] { run(parser.table(), *options); });
 }
 
-}  // namespace sluice::cli
+}  // namespace sluice::cli::commands

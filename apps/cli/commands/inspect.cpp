@@ -4,12 +4,12 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "command.h"
-#include "options/model_options.h"
+#include "commands/commands.h"
+#include "options/model.h"
 #include "terminal/output.h"
 #include "terminal/terminal.h"
 
-namespace sluice::cli {
+namespace sluice::cli::commands {
 
 namespace {
 
@@ -47,15 +47,15 @@ void print_summary(const ModelSummary& m) {
   for (const auto& part : m.parts)
     json["parts"].push_back(
         {{"kind", name(part.kind)}, {"parameters", part.parameters}, {"bytes", part.bytes}});
-  print_json(json);
+  terminal::print_json(json);
 }
 
-void run(ModelOptions& options, bool json) {
-  options.engine.backend = "cpu";  // maps the files without copying
-  const auto engine = options.load();
+void run(options::Model& model, bool json) {
+  model.engine.backend = "cpu";  // maps the files without copying
+  const auto engine = model.load();
   const ModelSummary& m = engine->summary();
   if (json) return print_summary(m);
-  fmt::print("architecture      {}\n", printable(m.architecture));
+  fmt::print("architecture      {}\n", terminal::printable(m.architecture));
   fmt::print("layers            {} ({} linear attention), hidden {}, vocabulary {}\n", m.layers,
              m.linear_layers, m.hidden, m.vocab);
   if (m.experts > 0)
@@ -64,7 +64,7 @@ void run(ModelOptions& options, bool json) {
              count(static_cast<double>(m.active_parameters)));
   fmt::print("weights           {}, {} read per token\n", bytes(static_cast<double>(m.weight_bytes)),
              bytes(static_cast<double>(m.bytes_per_token)));
-  fmt::print("formats           {}\n", printable(fmt::format("{}", fmt::join(m.formats, ", "))));
+  fmt::print("formats           {}\n", terminal::printable(fmt::format("{}", fmt::join(m.formats, ", "))));
   for (const auto& part : m.parts)
     fmt::print("  {:18} {:>10} parameters {:>10}\n", name(part.kind),
                count(static_cast<double>(part.parameters)), bytes(static_cast<double>(part.bytes)));
@@ -80,14 +80,14 @@ void run(ModelOptions& options, bool json) {
 }  // namespace
 
 void add_inspect(Parser& parser) {
-  auto options = std::make_shared<ModelOptions>();
+  auto model = std::make_shared<options::Model>();
   auto json = std::make_shared<bool>(false);
   Command command = parser.add("inspect", "Show what a checkpoint contains and how much memory it needs");
-  command.required("MODEL", options->model, "A checkpoint folder, or a name that 'sluice list' shows");
-  add_cache_option(command, options->kv);
-  command.flag("--json", *json, kJsonMeaning);
+  command.required("MODEL", model->model, "A checkpoint folder, or a name that 'sluice list' shows");
+  options::add_cache(command, model->kv);
+  command.flag("--json", *json, options::kJsonMeaning);
   command.example("sluice inspect delta-story", "show the bundled model");
-  command.on_run([options, json] { run(*options, *json); });
+  command.on_run([model, json] { run(*model, *json); });
 }
 
-}  // namespace sluice::cli
+}  // namespace sluice::cli::commands

@@ -4,17 +4,17 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "command.h"
+#include "commands/commands.h"
 #include "hub/repository.h"
 #include "options/input.h"
+#include "options/model.h"
 #include "options/model_folders.h"
-#include "options/model_options.h"
 #include "sluice/error.h"
 #include "sluice/find_model.h"
 #include "terminal/output.h"
 #include "terminal/terminal.h"
 
-namespace sluice::cli {
+namespace sluice::cli::commands {
 
 namespace {
 
@@ -29,8 +29,8 @@ bool is_within(const fs::path& path, const fs::path& folder) {
 }
 
 const char* place_of(const FoundModel& model) {
-  if (is_within(model.folder, bundled_models())) return "bundled";
-  return is_within(model.folder, hub_cache()) ? "hub" : "folder";
+  if (is_within(model.folder, options::bundled_models())) return "bundled";
+  return is_within(model.folder, options::hub_cache()) ? "hub" : "folder";
 }
 
 std::uintmax_t bytes_of(const fs::path& folder) {
@@ -44,7 +44,8 @@ std::uintmax_t bytes_of(const fs::path& folder) {
 
 // From its config.json; folders with an invalid file are listed too.
 std::string architecture_of(const fs::path& folder) {
-  const auto config = nlohmann::json::parse(read_input((folder / "config.json").string()), nullptr, false);
+  const auto config =
+      nlohmann::json::parse(options::read_input((folder / "config.json").string()), nullptr, false);
   return config.is_object() && config.contains("model_type") && config["model_type"].is_string()
              ? config["model_type"].get<std::string>()
              : "unknown";
@@ -52,9 +53,9 @@ std::string architecture_of(const fs::path& folder) {
 
 void list(bool names, bool json) {
   auto rows = nlohmann::ordered_json::array();
-  for (const FoundModel& model : list_models(model_folders())) {
+  for (const FoundModel& model : list_models(options::model_folders())) {
     if (names) {
-      fmt::print("{}\n", printable(model.name));
+      fmt::print("{}\n", terminal::printable(model.name));
       continue;
     }
     const std::string architecture = architecture_of(model.folder);
@@ -66,25 +67,26 @@ void list(bool names, bool json) {
                       {"bytes", bytes},
                       {"place", place_of(model)}});
     else
-      fmt::print("{:32} {:14} {:9.2f} GB  {}\n", printable(model.name), printable(architecture),
-                 static_cast<double>(bytes) / 1e9, printable(model.folder.string()));
+      fmt::print("{:32} {:14} {:9.2f} GB  {}\n", terminal::printable(model.name),
+                 terminal::printable(architecture), static_cast<double>(bytes) / 1e9,
+                 terminal::printable(model.folder.string()));
   }
-  if (json) print_json(rows);
+  if (json) terminal::print_json(rows);
 }
 
 // The folder of a user's own model, complete or left by an interrupted pull. Empty: none.
 fs::path own_folder(const std::string& name) {
-  const fs::path own = own_models();
+  const fs::path own = options::own_models();
   if (own.empty()) return {};
   for (const FoundModel& model : list_models(std::vector{own}))
     if (model.name == name) return model.folder;
-  const fs::path unfinished = unfinished_pull(own / name);
+  const fs::path unfinished = options::unfinished_pull(own / name);
   std::error_code error;
-  return is_repository_name(name) && fs::is_directory(unfinished, error) ? unfinished : fs::path();
+  return hub::is_repository_name(name) && fs::is_directory(unfinished, error) ? unfinished : fs::path();
 }
 
 void remove(const std::string& name) {
-  const fs::path own = own_models();
+  const fs::path own = options::own_models();
   const fs::path folder = own_folder(name);
   if (folder.empty())
     throw Error(ErrorKind::input,
@@ -97,7 +99,7 @@ void remove(const std::string& name) {
     throw Error(ErrorKind::input, fmt::format("cannot remove '{}': {}", folder.string(), error.message()));
   // Also removes the owner's folder, unless other models are in it.
   if (folder.parent_path() != own) fs::remove(folder.parent_path(), error);
-  fmt::print("{}: removed, {:.2f} GB\n", printable(name), static_cast<double>(bytes) / 1e9);
+  fmt::print("{}: removed, {:.2f} GB\n", terminal::printable(name), static_cast<double>(bytes) / 1e9);
 }
 
 }  // namespace
@@ -107,7 +109,7 @@ void add_list(Parser& parser) {
   auto json = std::make_shared<bool>(false);
   Command command = parser.add("list", "List the models on this machine");
   command.flag("--names", *names, "Print names only");
-  command.flag("--json", *json, kJsonMeaning);
+  command.flag("--json", *json, options::kJsonMeaning);
   command.note(
       "Models are searched for in this order: the folders in SLUICE_MODELS, ~/.local/share/sluice/models, "
       "the bundled models, and the Hugging Face cache.");
@@ -122,4 +124,4 @@ void add_rm(Parser& parser) {
   command.on_run([name] { remove(*name); });
 }
 
-}  // namespace sluice::cli
+}  // namespace sluice::cli::commands

@@ -4,12 +4,12 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "command.h"
-#include "options/model_options.h"
+#include "commands/commands.h"
+#include "options/model.h"
 #include "sluice/op_runner.h"
 #include "terminal/output.h"
 
-namespace sluice::cli {
+namespace sluice::cli::commands {
 
 namespace {
 
@@ -47,7 +47,7 @@ void print_list(bool json) {
   if (json) {
     auto all = nlohmann::ordered_json::array();
     for (const OpDescription& op : describe_ops()) all.push_back(to_json(op));
-    return print_json(all);
+    return terminal::print_json(all);
   }
   std::string family;
   for (const OpDescription& op : describe_ops()) {
@@ -59,7 +59,7 @@ void print_list(bool json) {
 void print_description(const std::string& name, bool json) {
   const OpDescription op = describe_op(name);
   if (json) {
-    return print_json(to_json(op));
+    return terminal::print_json(to_json(op));
   }
   fmt::print("{}\n  {}\n\nfields\n", op.name, op.formula);
   for (const auto& field : op.fields)
@@ -95,16 +95,16 @@ void add_op(Parser& parser) {
   command.option("--in", options->in,
                  "File with the op's fields as tensors and its attributes as metadata 'attr.NAME'");
   command.option("--out", options->out, "File to write outputs and updated fields to");
-  add_backend_option(command, options->backend);
-  add_threads_option(command, options->threads);
+  options::add_backend(command, options->backend);
+  options::add_threads(command, options->threads);
   command.flag("--list", options->list, "Print the catalogue");
   command.option("--describe", options->describe, "Print the contract of one op");
   command.flag("--markdown", options->markdown, "Print the catalogue as Markdown (docs/ops.md)");
-  command.flag("--json", options->json, kJsonMeaning);
+  command.flag("--json", options->json, options::kJsonMeaning);
   command.example("sluice op --describe rms_norm", "show what an op takes and returns");
   command.example("sluice op rms_norm --in x.safetensors --out y.safetensors --backend reference",
                   "run it on files");
   command.on_run([options] { run(*options); });
 }
 
-}  // namespace sluice::cli
+}  // namespace sluice::cli::commands

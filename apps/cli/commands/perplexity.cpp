@@ -7,21 +7,21 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "command.h"
+#include "commands/commands.h"
 #include "options/input.h"
-#include "options/model_options.h"
+#include "options/model.h"
 #include "sluice/cache_quality.h"
 #include "sluice/error.h"
 #include "terminal/output.h"
 #include "terminal/progress.h"
 #include "terminal/signals.h"
 
-namespace sluice::cli {
+namespace sluice::cli::commands {
 
 namespace {
 
 struct PerplexityArguments {
-  ModelOptions model;
+  options::Model model;
   std::string file;
   PerplexityOptions windows;
   std::string against;
@@ -32,12 +32,12 @@ struct PerplexityArguments {
 // Compares the cache format of the options with another one.
 void compare(PerplexityArguments& options, const std::string& text) {
   const auto engine = options.model.load();
-  ModelOptions other = options.model;
+  options::Model other = options.model;
   other.kv = options.against;
   const auto against = other.load();
   CacheQuality result;
   {
-    Progress progress("comparing");
+    terminal::Progress progress("comparing");
     result = compare_caches(
         *engine, *against, text,
         options.windows.context != 0 ? options.windows.context : engine->summary().max_positions,
@@ -51,7 +51,7 @@ void compare(PerplexityArguments& options, const std::string& text) {
                                       {"kl", result.divergence},
                                       {"kl_of_worst_context", result.worst_context},
                                       {"top1_agreement", result.agreement}};
-    return print_json(json);
+    return terminal::print_json(json);
   }
   fmt::print(
       "{:.5f} nats per token with a cache of {}, {:.5f} with {} (perplexity {:+.3f}%); KL {:.2e}, at worst "
@@ -63,15 +63,15 @@ void compare(PerplexityArguments& options, const std::string& text) {
 }
 
 void run(PerplexityArguments& options) {
-  const std::string text = read_input(options.file);
-  note_interrupts();
+  const std::string text = options::read_input(options.file);
+  terminal::note_interrupts();
   if (!options.against.empty()) return compare(options, text);
   const auto engine = options.model.load();
   PerplexityResult result;
   {
-    Progress progress("scoring");
+    terminal::Progress progress("scoring");
     result = measure_perplexity(*engine, text, options.windows, [&](std::uint64_t done, std::uint64_t total) {
-      stop_if_interrupted();
+      terminal::stop_if_interrupted();
       progress.update(done, total);
     });
   }
@@ -82,7 +82,7 @@ void run(PerplexityArguments& options) {
                                       {"bytes", result.bytes},
                                       {"nats_per_token", result.nats_per_token},
                                       {"bits_per_byte", result.bits_per_byte}};
-    print_json(json);
+    terminal::print_json(json);
   } else {
     fmt::print("{:.4f} nats per token, {:.4f} bits per byte ({} tokens in {} windows of {} documents)\n",
                result.nats_per_token, result.bits_per_byte, result.tokens, result.windows, result.documents);
@@ -106,15 +106,15 @@ void add_perplexity(Parser& parser) {
   command.checked("--against", options->against,
                   "Compare the cache of --kv-bits with this one as the reference, on joined documents cut "
                   "into contexts of --ctx tokens",
-                  check_cache);
+                  options::check_cache);
   command.option("--contexts", options->contexts, "With --against: number of contexts; 0: the whole text",
                  {0, kMostTokens});
-  command.flag("--json", options->json, kJsonMeaning);
-  add_engine_options(command, options->model);
+  command.flag("--json", options->json, options::kJsonMeaning);
+  options::add_engine(command, options->model);
   command.example("sluice perplexity delta-story story.txt", "score a text");
   command.example("sluice perplexity delta-story stories.txt --ctx 2048 --kv-bits 4 --against bf16",
                   "measure what a 4-bit KV cache costs");
   command.on_run([options] { run(*options); });
 }
 
-}  // namespace sluice::cli
+}  // namespace sluice::cli::commands

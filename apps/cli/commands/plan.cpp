@@ -7,23 +7,23 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "command.h"
+#include "commands/commands.h"
 #include "options/input.h"
-#include "options/model_options.h"
+#include "options/model.h"
 #include "options/nodes.h"
 #include "sluice/nodes_plan.h"
 #include "sluice/plan.h"
 #include "terminal/output.h"
 #include "terminal/progress.h"
 
-namespace sluice::cli {
+namespace sluice::cli::commands {
 
 namespace {
 
 struct PlanCommand {
   PlanCommand() { model.model.clear(); }
 
-  ModelOptions model;
+  options::Model model;
   std::string geometry;
   int bits = 4;
   PlanOptions options;
@@ -137,7 +137,7 @@ void print_plan_json(const MemoryPlan& plan, const MaybeNodes& nodes) {
                               {"contexts", contexts}});
   }
   if (nodes) json["nodes"] = nodes_json(*nodes);
-  print_json(json);
+  terminal::print_json(json);
 }
 
 // The remark beside a context in the text output.
@@ -180,7 +180,7 @@ MemoryPlan make_plan(PlanCommand& command) {
   command.model.resolve();
   command.options.memory = command.model.engine.memory;
   command.options.vram = command.model.engine.vram;
-  const Waiting waiting("measuring this machine");
+  const terminal::Waiting waiting("measuring this machine");
   return command.geometry.empty()
              ? plan_model(command.model.folder(), command.options, command.model.engine)
              : plan_geometry(command.geometry, command.bits, command.options, command.model.engine);
@@ -203,12 +203,12 @@ std::filesystem::path largest_file(const std::filesystem::path& folder) {
 MaybeNodes describe_nodes(PlanCommand& command) {
   const std::string& nodes = command.model.nodes;
   if (nodes.empty()) return {};
-  if (nodes != "auto") return SeveralMachines{parse_nodes(read_input(nodes), nodes), false, {}};
+  if (nodes != "auto") return SeveralMachines{parse_nodes(options::read_input(nodes), nodes), false, {}};
   const auto file = [&] {
     command.model.resolve();
     return command.geometry.empty() ? largest_file(command.model.folder()) : std::filesystem::path();
   };
-  return SeveralMachines{measure_nodes(command.model.engine, file), true, {}};
+  return SeveralMachines{options::measure_nodes(command.model.engine, file), true, {}};
 }
 
 void run(PlanCommand& command) {
@@ -236,8 +236,8 @@ void add_plan(Parser& parser) {
                  "The shape of a known model, instead of a checkpoint: qwen3.6-35b-a3b");
   command.option("--bits", plan->bits, "Bits per weight of --geometry", {2, 16});
   command.option("-b,--batch", plan->options.sequences, "Number of sequences at once", {1, 1 << 20});
-  command.flag("--json", plan->json, kJsonMeaning);
-  add_engine_options(command, plan->model);
+  command.flag("--json", plan->json, options::kJsonMeaning);
+  options::add_engine(command, plan->model);
   command.example("sluice plan --geometry qwen3.6-35b-a3b --vram 24GB",
                   "find out whether a model fits a GPU with 24 GB");
   command.example(
@@ -248,4 +248,4 @@ void add_plan(Parser& parser) {
   command.on_run([plan] { run(*plan); });
 }
 
-}  // namespace sluice::cli
+}  // namespace sluice::cli::commands

@@ -10,17 +10,17 @@
 #include <set>
 #include <system_error>
 
-#include "command.h"
+#include "commands/commands.h"
 #include "hub/download.h"
+#include "options/model.h"
 #include "options/model_folders.h"
-#include "options/model_options.h"
 #include "sluice/error.h"
 #include "terminal/output.h"
 #include "terminal/progress.h"
 #include "terminal/signals.h"
 #include "terminal/terminal.h"
 
-namespace sluice::cli {
+namespace sluice::cli::commands {
 
 namespace {
 
@@ -57,7 +57,7 @@ class LockedFolder {
   int descriptor_ = -1;
 };
 
-void require_space(const fs::path& folder, const Repository& repository) {
+void require_space(const fs::path& folder, const hub::Repository& repository) {
   std::uintmax_t there = 0;
   for (const auto& entry : fs::directory_iterator(folder)) there += entry.file_size();
   std::error_code error;
@@ -70,17 +70,17 @@ void require_space(const fs::path& folder, const Repository& repository) {
 }
 
 // Removes the files of an earlier version of the model.
-void remove_others(const fs::path& folder, const Repository& repository) {
+void remove_others(const fs::path& folder, const hub::Repository& repository) {
   std::set<std::string> names;
-  for (const RemoteFile& file : repository.files) names.insert(file.name);
+  for (const hub::RemoteFile& file : repository.files) names.insert(file.name);
   std::vector<fs::path> others;
   for (const auto& entry : fs::directory_iterator(folder))
     if (!names.contains(entry.path().filename().string())) others.push_back(entry.path());
   for (const fs::path& path : others) fs::remove_all(path);
 }
 
-std::uint64_t fill(const fs::path& folder, Download& download, const Repository& repository) {
-  const fs::path filling = unfinished_pull(folder);
+std::uint64_t fill(const fs::path& folder, hub::Download& download, const hub::Repository& repository) {
+  const fs::path filling = options::unfinished_pull(folder);
   const LockedFolder lock(filling);
   require_space(filling, repository);
   const std::uint64_t received = download.fill(filling);
@@ -90,14 +90,15 @@ std::uint64_t fill(const fs::path& folder, Download& download, const Repository&
 }
 
 void pull(const PullArguments& options) {
-  const fs::path own = own_models();
+  const fs::path own = options::own_models();
   if (own.empty()) throw Error(ErrorKind::input, "there is no home folder to keep models in: set HOME");
   const fs::path folder = own / options.name;
-  const Hub hub = default_hub();
-  const Repository repository = find_repository(hub, options.name, options.revision);
-  Progress progress("pulling");
-  Download download(hub, repository,
-                    [&](const DownloadProgress& now) { progress.update(now.done, now.all, now.file); });
+  const hub::Host host = hub::default_host();
+  const hub::Repository repository = hub::find_repository(host, options.name, options.revision);
+  terminal::Progress progress("pulling");
+  hub::Download download(host, repository, [&](const hub::DownloadProgress& now) {
+    progress.update(now.done, now.all, now.file);
+  });
   const bool exists = fs::exists(folder);
   if (exists && !download.is_whole(folder))
     throw Error(ErrorKind::input,
@@ -105,23 +106,23 @@ void pull(const PullArguments& options) {
                             folder.string(), options.name));
   const std::uint64_t received = exists ? 0 : fill(folder, download, repository);
   if (options.json)
-    return print_json({{"name", options.name},
-                       {"path", folder.string()},
-                       {"commit", repository.commit},
-                       {"files", repository.files.size()},
-                       {"bytes", repository.bytes()},
-                       {"bytes_received", received}});
+    return terminal::print_json({{"name", options.name},
+                                 {"path", folder.string()},
+                                 {"commit", repository.commit},
+                                 {"files", repository.files.size()},
+                                 {"bytes", repository.bytes()},
+                                 {"bytes_received", received}});
   fmt::print("{}: {}, {} files, {:.2f} GB in {}\n", options.name,
              exists ? "already there and whole" : "pulled", repository.files.size(),
-             static_cast<double>(repository.bytes()) / 1e9, printable(folder.string()));
+             static_cast<double>(repository.bytes()) / 1e9, terminal::printable(folder.string()));
 }
 
 void run(const PullArguments& options) {
-  note_interrupts();
+  terminal::note_interrupts();
   try {
     pull(options);
-  } catch (const Interrupted&) {
-    throw Interrupted(fmt::format("interrupted; 'sluice pull {}' goes on from here", options.name));
+  } catch (const terminal::Interrupted&) {
+    throw terminal::Interrupted(fmt::format("interrupted; 'sluice pull {}' goes on from here", options.name));
   } catch (const fs::filesystem_error& error) {
     throw Error(ErrorKind::resource,
                 fmt::format("cannot write '{}': {}", error.path1().string(), error.code().message()));
@@ -129,7 +130,7 @@ void run(const PullArguments& options) {
 }
 
 std::optional<std::string> check_name(const std::string& name) {
-  return is_repository_name(name)
+  return hub::is_repository_name(name)
              ? std::nullopt
              : std::optional<std::string>("expected a model at the hub, as in Qwen/Qwen3-Next");
 }
@@ -141,7 +142,7 @@ void add_pull(Parser& parser) {
   Command command = parser.add("pull", "Download a model from the Hugging Face Hub");
   command.required("NAME", options->name, "Owner and model, e.g. Qwen/Qwen3.6-35B-A3B", check_name);
   command.option("--revision", options->revision, "Branch, tag or commit");
-  command.flag("--json", options->json, kJsonMeaning);
+  command.flag("--json", options->json, options::kJsonMeaning);
   command.note(
       "Files are verified against the Hub's checksums and kept in ~/.local/share/sluice/models. An "
       "interrupted download resumes where it stopped. HF_ENDPOINT names another hub that speaks the same "
@@ -150,4 +151,4 @@ void add_pull(Parser& parser) {
   command.on_run([options] { run(*options); });
 }
 
-}  // namespace sluice::cli
+}  // namespace sluice::cli::commands

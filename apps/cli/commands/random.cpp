@@ -6,14 +6,14 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "command.h"
-#include "options/model_options.h"
+#include "commands/commands.h"
+#include "options/model.h"
 #include "terminal/output.h"
 #include "terminal/progress.h"
 #include "terminal/signals.h"
 #include "terminal/terminal.h"
 
-namespace sluice::cli {
+namespace sluice::cli::commands {
 
 namespace {
 
@@ -27,21 +27,22 @@ struct RandomArguments {
 };
 
 void run(const RandomArguments& options) {
-  note_interrupts();
+  terminal::note_interrupts();
   std::uint64_t bytes = 0;
   {
-    Progress progress("writing");
+    terminal::Progress progress("writing");
     const auto show = [&](std::uint64_t done, std::uint64_t total) {
-      stop_if_interrupted("interrupted; nothing was written");
+      terminal::stop_if_interrupted("interrupted; nothing was written");
       progress.update(done, total);
     };
-    const double zipf = zipf_exponent(options.routing);
+    const double zipf = options::zipf_exponent(options.routing);
     bytes = options.gguf ? write_random_gguf(options.geometry, options.bits, options.out, show, zipf)
                          : write_random_model(options.geometry, options.bits, options.out, show, zipf);
   }
   if (options.json)
-    return print_json({{"out", options.out}, {"geometry", options.geometry}, {"bytes", bytes}});
-  fmt::print("{}: {:.3g} GB of random weights\n", printable(options.out), static_cast<double>(bytes) / 1e9);
+    return terminal::print_json({{"out", options.out}, {"geometry", options.geometry}, {"bytes", bytes}});
+  fmt::print("{}: {:.3g} GB of random weights\n", terminal::printable(options.out),
+             static_cast<double>(bytes) / 1e9);
 }
 
 }  // namespace
@@ -52,14 +53,14 @@ void add_random(Parser& parser) {
   command.required("--geometry", options->geometry,
                    "The shape of a known model, e.g. qwen3.6-35b-a3b:layers=8,experts=64");
   command.option("--bits", options->bits, "Bits per weight: 2, 3, 4, 5, 6 or 8; 16: BF16", {2, 16});
-  add_routing_option(command, options->routing);
+  options::add_routing(command, options->routing);
   command.flag("--gguf", options->gguf,
                "Write one GGUF file for other programs instead: Q3_K, Q4_K or Q6_K, depending on --bits");
   command.required("OUT", options->out, "Folder or file to create");
-  command.flag("--json", options->json, kJsonMeaning);
+  command.flag("--json", options->json, options::kJsonMeaning);
   command.example("sluice random --geometry qwen3.6-35b-a3b:layers=4,experts=16,vocab=512 tiny",
                   "write a small one");
   command.on_run([options] { run(*options); });
 }
 
-}  // namespace sluice::cli
+}  // namespace sluice::cli::commands

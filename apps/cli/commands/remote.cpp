@@ -9,7 +9,7 @@
 #include "terminal/signals.h"
 #include "terminal/terminal.h"
 
-namespace sluice::cli {
+namespace sluice::cli::commands {
 
 namespace {
 
@@ -31,13 +31,12 @@ std::string text_of(const std::string& data) {
 
 std::string show(const RemoteOptions& remote, const char* path, Json body) {
   body["stream"] = true;
-  const bool terminal = is_terminal(stdout);
   std::string answer;
   server::ask_server(remote.url, remote.key, path, dump(body), [&](const std::string& data) {
     const std::string text = text_of(data);
     answer += text;
-    print_now(terminal ? printable(text, true) : text);
-    return !interrupted();
+    terminal::print_now(terminal::for_stdout(text));
+    return !terminal::interrupted();
   });
   return answer;
 }
@@ -51,43 +50,44 @@ void RemoteOptions::add(Command& command) {
   command.option("--server-key", key, "API key for that server");
 }
 
-std::string ask_remote(const RemoteOptions& remote, const GenerationOptions& generation,
+std::string ask_remote(const RemoteOptions& remote, const options::Generation& generation,
                        const Json& messages) {
   Json body = generation.as_json();
   body["messages"] = messages;
   return show(remote, "/v1/chat/completions", std::move(body));
 }
 
-std::string continue_remote(const RemoteOptions& remote, const GenerationOptions& generation,
+std::string continue_remote(const RemoteOptions& remote, const options::Generation& generation,
                             const std::string& text) {
   Json body = generation.as_json();
   body["prompt"] = text;
   return show(remote, "/v1/completions", std::move(body));
 }
 
-void chat_remote(const RemoteOptions& remote, const GenerationOptions& generation,
+void chat_remote(const RemoteOptions& remote, const options::Generation& generation,
                  const std::string& system) {
   Json messages = Json::array();
   if (!system.empty()) messages.push_back({{"role", "system"}, {"content", system}});
-  const auto reader = make_line_reader({}, "");
+  const auto reader = chat::make_line_reader({}, "");
   fmt::print(stderr, "Talking to {}; Ctrl-C stops an answer, Ctrl-D ends.\n", remote.url);
-  note_every_interrupt();
+  terminal::note_every_interrupt();
   std::string message;
   for (;;) {
-    const LineReader::Outcome outcome = reader->read("> ", message);
-    if (outcome == LineReader::Outcome::end || outcome == LineReader::Outcome::interrupted_empty) return;
-    forget_interrupt();
-    if (outcome != LineReader::Outcome::line || message.empty()) continue;
+    const chat::LineReader::Outcome outcome = reader->read("> ", message);
+    if (outcome == chat::LineReader::Outcome::end || outcome == chat::LineReader::Outcome::interrupted_empty)
+      return;
+    terminal::forget_interrupt();
+    if (outcome != chat::LineReader::Outcome::line || message.empty()) continue;
     messages.push_back({{"role", "user"}, {"content", message}});
     try {
       const std::string answer = ask_remote(remote, generation, messages);
       messages.push_back({{"role", "assistant"}, {"content", answer}});
-      print_now("\n");
+      terminal::print_now("\n");
     } catch (const Error& error) {
       messages.erase(messages.size() - 1);
-      fmt::print(stderr, "sluice: {}\n", printable(error.what()));
+      fmt::print(stderr, "sluice: {}\n", terminal::printable(error.what()));
     }
   }
 }
 
-}  // namespace sluice::cli
+}  // namespace sluice::cli::commands

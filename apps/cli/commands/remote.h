@@ -4,9 +4,9 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "options/generation_options.h"
+#include "options/generation.h"
 
-namespace sluice::cli {
+namespace sluice::cli::commands {
 
 struct RemoteOptions {
   std::string url;  // empty: none
@@ -16,12 +16,13 @@ struct RemoteOptions {
 };
 
 // Prints the answer as it arrives and returns it; Ctrl-C stops it. `messages` are those of a chat.
-std::string ask_remote(const RemoteOptions& remote, const GenerationOptions& generation,
+std::string ask_remote(const RemoteOptions& remote, const options::Generation& generation,
                        const nlohmann::ordered_json& messages);
 // The same for a text to continue.
-std::string continue_remote(const RemoteOptions& remote, const GenerationOptions& generation,
+std::string continue_remote(const RemoteOptions& remote, const options::Generation& generation,
                             const std::string& text);
 // A conversation, until the input ends.
-void chat_remote(const RemoteOptions& remote, const GenerationOptions& generation, const std::string& system);
+void chat_remote(const RemoteOptions& remote, const options::Generation& generation,
+                 const std::string& system);
 
-}  // namespace sluice::cli
+}  // namespace sluice::cli::commands

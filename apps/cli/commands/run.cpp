@@ -7,21 +7,20 @@
 #include <nlohmann/json.hpp>
 
 #include "chat/responder.h"
-#include "command.h"
+#include "commands/commands.h"
 #include "commands/experts_map.h"
 #include "commands/remote.h"
-#include "options/answer_options.h"
+#include "options/answer.h"
 #include "options/cache_disk.h"
-#include "options/generation_options.h"
+#include "options/generation.h"
 #include "options/input.h"
 #include "sluice/error.h"
 #include "sluice/experts.h"
 #include "terminal/output.h"
 #include "terminal/progress.h"
 #include "terminal/signals.h"
-#include "terminal/terminal.h"
 
-namespace sluice::cli {
+namespace sluice::cli::commands {
 
 namespace {
 
@@ -29,10 +28,10 @@ namespace {
 constexpr const char* kDefaultPrompt = "Once upon a time";
 
 struct RunArguments {
-  ModelOptions model;
+  options::Model model;
   RemoteOptions remote;
-  GenerationOptions generation;
-  AnswerOptions answer;
+  options::Generation generation;
+  options::Answer answer;
   std::optional<std::string> prompt;
   std::string file;
   std::string prompt_tokens;
@@ -73,7 +72,7 @@ const char* name_of(FinishReason reason) {
 // A bundled story model continues the first words of a story unless they are an instruction.
 Prompt make_prompt(const Engine& engine, const RunArguments& options, const std::string& text) {
   if (!options.prompt_tokens.empty())
-    return {"", parse_tokens(options.prompt_tokens, "--prompt-tokens"), "", true};
+    return {"", options::parse_tokens(options.prompt_tokens, "--prompt-tokens"), "", true};
   const bool story = options.model.bundled() && text.starts_with(kDefaultPrompt) && !options.answer.given();
   if (options.raw || story || !engine.has_chat_template()) return {text, engine.encode(text, true), "", true};
   const nlohmann::ordered_json messages{{{"role", "user"}, {"content", text}}};
@@ -138,23 +137,23 @@ void run_remotely(const RunArguments& options, const std::string& text) {
     throw Error(ErrorKind::input,
                 "--json, --stats, --prompt-tokens, --experts-map, --experts-profile and the options for "
                 "structured output do not work with --server");
-  note_interrupts();
+  terminal::note_interrupts();
   if (options.raw) {
-    print_now(text);
+    terminal::print_now(text);
     continue_remote(options.remote, options.generation, text);
   } else {
     ask_remote(options.remote, options.generation, {{{"role", "user"}, {"content", text}}});
   }
-  print_now("\n");
-  flush_output();
-  stop_if_interrupted();
+  terminal::print_now("\n");
+  terminal::flush_output();
+  terminal::stop_if_interrupted();
 }
 
 void run(RunArguments& options) {
   if (!options.experts_map.empty() || !options.experts_profile.empty()) keep_counts(options.model.engine);
   options.answer.resolve();
   options.model.follow_if_asked();
-  const std::string text = input_text(options.prompt, options.file).value_or(kDefaultPrompt);
+  const std::string text = options::input_text(options.prompt, options.file).value_or(kDefaultPrompt);
   if (!options.remote.url.empty()) return run_remotely(options, text);
   const auto engine = options.model.load();
   const Prompt prompt = make_prompt(*engine, options, text);
@@ -164,12 +163,11 @@ void run(RunArguments& options) {
   generation.guide = plan.guide;
   generation.skip_special = !plan.shows_special;
   SchedulerOptions cache{.context = options.generation.context(*engine, prompt.ids.size())};
-  read_cache_disk(options.cache_disk, cache);
-  const bool terminal = is_terminal(stdout);
-  const auto show = [&](const std::string& part) { print_now(terminal ? printable(part, true) : part); };
-  note_interrupts();
+  options::read_cache_disk(options.cache_disk, cache);
+  const auto show = [&](const std::string& part) { terminal::print_now(terminal::for_stdout(part)); };
+  terminal::note_interrupts();
   // A large mapped model is read from disk while the prompt is computed.
-  std::optional<Waiting> waiting(std::in_place, "reading the prompt");
+  std::optional<terminal::Waiting> waiting(std::in_place, "reading the prompt");
   const auto begin = [&] {
     if (!waiting) return;
     waiting.reset();
@@ -179,9 +177,9 @@ void run(RunArguments& options) {
   const auto print = [&](const GeneratedToken& token) {
     begin();
     if (!options.json) show(token.text);
-    return !interrupted();
+    return !terminal::interrupted();
   };
-  const auto responder = make_responder(engine, cache);
+  const auto responder = chat::make_responder(engine, cache);
   auto [result, kept] = responder->answer(prompt.ids, generation, print);
   result.prompt_tokens += kept;
   begin();
@@ -189,12 +187,12 @@ void run(RunArguments& options) {
   if (options.json) {
     nlohmann::ordered_json json{{"model", options.model.model}, {"seed", generation.sampling.seed}};
     json.update(to_json(result));
-    if (options.answer.given()) json["answer"] = answer_json(plan, result.text);
+    if (options.answer.given()) json["answer"] = options::answer_json(plan, result.text);
     json["peak_bytes"] = peak_bytes();
     json["experts"] = to_json(experts);
-    print_json(json);
+    terminal::print_json(json);
   } else {
-    print_now("\n");
+    terminal::print_now("\n");
     if (options.answer.demands_form() && result.reason == FinishReason::length)
       fmt::print(stderr, "sluice: the answer was cut after {} tokens; -n allows more\n", result.ids.size());
   }
@@ -204,8 +202,8 @@ void run(RunArguments& options) {
   }
   if (!options.experts_map.empty()) write_experts_map(experts, options.model.model, options.experts_map);
   if (!options.experts_profile.empty()) write_expert_profile(experts, options.experts_profile);
-  flush_output();
-  stop_if_interrupted();
+  terminal::flush_output();
+  terminal::stop_if_interrupted();
 }
 
 }  // namespace
@@ -216,20 +214,20 @@ void add_run(Parser& parser) {
   command.option("PROMPT", options->prompt,
                  "The prompt; - reads standard input and @FILE a file. If absent: what comes through a pipe, "
                  "or the beginning of a story");
-  add_model_option(command, options->model.model);
+  options::add_model(command, options->model.model);
   command.option("-f,--file", options->file, "Read the prompt from this file");
   command.option("--prompt-tokens", options->prompt_tokens, "Token ids as the prompt: 1,2,3 or @FILE");
-  command.option("--cache-disk", options->cache_disk, kCacheDiskMeaning);
+  command.option("--cache-disk", options->cache_disk, options::kCacheDiskMeaning);
   command.flag("--raw", options->raw, "Use the prompt as it is, without the chat template");
   command.flag("--stats", options->stats, "Print speed, memory and seed to stderr");
   command.option("--experts-map", options->experts_map,
                  "Write an SVG file that shows how often each expert was needed, one row per layer");
-  command.option("--experts-profile", options->experts_profile, kProfileMeaning);
-  command.flag("--json", options->json, kJsonMeaning);
+  command.option("--experts-profile", options->experts_profile, options::kProfileMeaning);
+  command.flag("--json", options->json, options::kJsonMeaning);
   options->generation.add(command);
   options->answer.add(command);
   options->remote.add(command);
-  add_engine_options(command, options->model);
+  options::add_engine(command, options->model);
   command.example("sluice run \"Once upon a time there was a dragon who\"", "continue a story");
   command.example("echo \"Tell me a story.\" | sluice run --seed 3 --stats", "read the prompt from a pipe");
   command.example("sluice run -m ~/qwen3.6-35b-4bit --memory 12GB -f question.txt",
@@ -238,4 +236,4 @@ void add_run(Parser& parser) {
   command.on_run([options] { run(*options); });
 }
 
-}  // namespace sluice::cli
+}  // namespace sluice::cli::commands

@@ -6,21 +6,21 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "command.h"
+#include "commands/commands.h"
 #include "options/cache_disk.h"
-#include "options/model_options.h"
+#include "options/model.h"
 #include "server/server.h"
 #include "sluice/error.h"
 #include "sluice/scheduler.h"
 #include "terminal/output.h"
 #include "terminal/signals.h"
 
-namespace sluice::cli {
+namespace sluice::cli::commands {
 
 namespace {
 
 struct ServeArguments {
-  ModelOptions model;
+  options::Model model;
   server::ServerOptions server;
   SchedulerOptions scheduler;
   int port = 8080;
@@ -65,7 +65,7 @@ std::shared_ptr<Scheduler> make_scheduler(const std::shared_ptr<Engine>& engine,
   SchedulerOptions settings = options.scheduler;
   settings.queue = options.queue;
   settings.token_interval_seconds = options.interval_milliseconds / 1e3;
-  read_cache_disk(options.cache_disk, settings);
+  options::read_cache_disk(options.cache_disk, settings);
   if (options.server.cache_per_key)
     settings.cache_keys = std::max<std::int64_t>(1, std::ssize(server_options(options).api_keys));
   return std::make_shared<Scheduler>(engine, settings);
@@ -86,7 +86,7 @@ void describe(const std::string& url, const server::ServedModel& model, const Sc
 }
 
 void serve(ServeArguments& options) {
-  if (options.end_with_input) end_with_input();
+  if (options.end_with_input) terminal::end_with_input();
   options.model.follow_if_asked();
   server::Server server(server_options(options));
   const auto engine = options.model.load();
@@ -104,7 +104,7 @@ void serve(ServeArguments& options) {
   server.serve(model, scheduler);
   // As one line, so that a program that reads it knows when it is complete.
   const nlohmann::ordered_json said{{"url", server.url()}, {"model", model.name}};
-  print_now(options.json ? said.dump() + "\n" : fmt::format("listening on {}\n", server.url()));
+  terminal::print_now(options.json ? said.dump() + "\n" : fmt::format("listening on {}\n", server.url()));
   describe(server.url(), model, *scheduler);
   server.run_until_signalled();
 }
@@ -131,7 +131,7 @@ void add_cache_options(Command& command, ServeArguments& options) {
   command.size("--cache-memory", options.scheduler.cache_memory,
                "Host memory for what is evicted from there; default: 1 GiB, with --memory at most half of "
                "what that leaves");
-  command.option("--cache-disk", options.cache_disk, kCacheDiskMeaning);
+  command.option("--cache-disk", options.cache_disk, options::kCacheDiskMeaning);
   command.flag(
       "--cache-per-key", options.server.cache_per_key,
       "Share nothing between clients with different API keys, and give each key its own part of the cache");
@@ -176,24 +176,24 @@ void add_limits(Command& command, ServeArguments& options) {
 void add_serve(Parser& parser) {
   auto options = std::make_shared<ServeArguments>();
   Command command = parser.add("serve", "Serve a model to OpenAI and Anthropic clients, with a chat page");
-  add_model_option(command, options->model.model);
+  options::add_model(command, options->model.model);
   command.option("--host", options->server.host, "Address to listen on");
   command.option("--port", options->port, "Port; 0: choose a free one", {0, 65'535});
   command.list("--alias", options->aliases, "Model name that clients see (may be repeated)");
   command.flag("--strict-model", options->strict_model, "Reject requests that name another model");
   command.option("--data", options->server.data, "Folder in which to save the chat page's conversations");
-  command.flag("--json", options->json, kJsonMeaning);
+  command.flag("--json", options->json, options::kJsonMeaning);
   command.flag("--end-with-input", options->end_with_input,
                "Stop as on SIGTERM when standard input is closed, as when the program that started the "
                "server is gone");
   add_access_options(command, *options);
   add_limits(command, *options);
   add_cache_options(command, *options);
-  add_engine_options(command, options->model);
+  options::add_engine(command, options->model);
   command.example("sluice serve", "serve the bundled model on http://127.0.0.1:8080");
   command.example("sluice serve -m ~/qwen3.6-35b-4bit --host 0.0.0.0 --api-key-file keys.txt",
                   "serve other machines, with API keys");
   command.on_run([options] { serve(*options); });
 }
 
-}  // namespace sluice::cli
+}  // namespace sluice::cli::commands

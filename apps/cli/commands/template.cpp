@@ -4,19 +4,18 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "command.h"
+#include "commands/commands.h"
 #include "options/input.h"
-#include "options/model_options.h"
+#include "options/model.h"
 #include "sluice/error.h"
 #include "terminal/output.h"
-#include "terminal/terminal.h"
 
-namespace sluice::cli {
+namespace sluice::cli::commands {
 
 namespace {
 
 struct TemplateArguments {
-  ModelOptions model;
+  options::Model model;
   std::string file;
   bool no_prompt = false;
   bool json = false;
@@ -24,7 +23,7 @@ struct TemplateArguments {
 
 // A list of messages, or an object with messages, tools and other variables of the template.
 std::string read_conversation(const std::string& file) {
-  std::string text = read_input(file);
+  std::string text = options::read_input(file);
   const auto all = nlohmann::ordered_json::parse(text, nullptr, false);
   if (all.is_array() || (all.is_object() && all.contains("messages"))) return text;
   throw Error(
@@ -37,8 +36,8 @@ void run(TemplateArguments& options) {
   options.model.engine.backend = "cpu";  // maps the files without copying
   const auto engine = options.model.load();
   const std::string text = engine->render_chat(conversation, !options.no_prompt);
-  if (options.json) return print_json({{"text", text}, {"tokens", engine->encode(text).size()}});
-  fmt::print("{}", is_terminal(stdout) ? printable(text, true) : text);
+  if (options.json) return terminal::print_json({{"text", text}, {"tokens", engine->encode(text).size()}});
+  fmt::print("{}", terminal::for_stdout(text));
 }
 
 }  // namespace
@@ -49,13 +48,13 @@ void add_template(Parser& parser) {
   command.required("FILE", options->file,
                    "A JSON file, or - for standard input: an array of messages, or an object with "
                    "\"messages\", \"tools\" and other variables of the template");
-  add_model_option(command, options->model.model);
+  options::add_model(command, options->model.model);
   command.flag("--no-generation-prompt", options->no_prompt,
                "End after the last message, without the beginning of an answer");
-  command.flag("--json", options->json, kJsonMeaning);
+  command.flag("--json", options->json, options::kJsonMeaning);
   command.example("echo '[{\"role\": \"user\", \"content\": \"Hello\"}]' | sluice template -",
                   "render one message");
   command.on_run([options] { run(*options); });
 }
 
-}  // namespace sluice::cli
+}  // namespace sluice::cli::commands

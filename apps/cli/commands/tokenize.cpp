@@ -5,19 +5,18 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "command.h"
+#include "commands/commands.h"
 #include "options/input.h"
-#include "options/model_options.h"
+#include "options/model.h"
 #include "sluice/error.h"
 #include "terminal/output.h"
-#include "terminal/terminal.h"
 
-namespace sluice::cli {
+namespace sluice::cli::commands {
 
 namespace {
 
 struct TokenizeArguments {
-  ModelOptions model;
+  options::Model model;
   std::optional<std::string> text;
   std::string file;
   bool decode = false;
@@ -26,12 +25,12 @@ struct TokenizeArguments {
 };
 
 void run(TokenizeArguments& options) {
-  const auto text = input_text(options.text, options.file);
+  const auto text = options::input_text(options.text, options.file);
   if (!text) fail_usage("TEXT, -f FILE, or text through a pipe");
   options.model.engine.backend = "cpu";  // maps the files without copying
   const auto engine = options.model.load();
-  const std::vector<std::int32_t> ids =
-      options.decode ? parse_tokens(*text, "the text to decode") : engine->encode(*text, options.special);
+  const std::vector<std::int32_t> ids = options.decode ? options::parse_tokens(*text, "the text to decode")
+                                                       : engine->encode(*text, options.special);
   if (options.decode) {
     const std::int64_t vocabulary = engine->summary().vocab;
     for (const std::int32_t id : ids)
@@ -39,12 +38,12 @@ void run(TokenizeArguments& options) {
         throw Error(ErrorKind::input,
                     fmt::format("token id {} is outside the vocabulary, 0 to {}", id, vocabulary - 1));
     const std::string decoded = engine->decode(ids, false);
-    if (options.json) return print_json({{"ids", ids}, {"text", decoded}});
-    return fmt::print("{}\n", is_terminal(stdout) ? printable(decoded, true) : decoded);
+    if (options.json) return terminal::print_json({{"ids", ids}, {"text", decoded}});
+    return fmt::print("{}\n", terminal::for_stdout(decoded));
   }
   std::vector<std::string> pieces;
   for (const std::int32_t id : ids) pieces.push_back(engine->decode({&id, 1}, false));
-  if (options.json) return print_json({{"ids", ids}, {"pieces", pieces}});
+  if (options.json) return terminal::print_json({{"ids", ids}, {"pieces", pieces}});
   fmt::print("{}\n", fmt::join(ids, ","));
 }
 
@@ -55,16 +54,16 @@ void add_tokenize(Parser& parser) {
   Command command = parser.add("tokenize", "Convert text to token ids, or back with --decode");
   command.option("TEXT", options->text,
                  "The text, or with --decode ids such as 1,2,3; - reads standard input and @FILE a file");
-  add_model_option(command, options->model.model);
+  options::add_model(command, options->model.model);
   command.option("-f,--file", options->file, "Read the text from this file");
   command.flag("--decode", options->decode, "Convert ids to text");
   command.flag("--special", options->special,
                "Add the special tokens that the model expects around a text, e.g. one that begins it");
-  command.flag("--json", options->json, kJsonMeaning);
+  command.flag("--json", options->json, options::kJsonMeaning);
   command.example("sluice tokenize \"Once upon a time\" --json",
                   "print ids and the pieces of text they stand for");
   command.example("sluice tokenize --decode 7,22,5", "print the text of ids");
   command.on_run([options] { run(*options); });
 }
 
-}  // namespace sluice::cli
+}  // namespace sluice::cli::commands

@@ -4,13 +4,13 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "command.h"
-#include "options/model_options.h"
+#include "commands/commands.h"
+#include "options/model.h"
 #include "sluice/op_runner.h"
 #include "sluice/ops/backend.h"
 #include "terminal/output.h"
 
-namespace sluice::cli {
+namespace sluice::cli::commands {
 
 namespace {
 
@@ -41,8 +41,8 @@ void run(const VerifyOptions& options, bool json) {
     for (const std::string& failure : op.failures) fmt::print("    {}\n", failure);
     std::fflush(stdout);
   });
-  if (json) print_json(rows);
-  flush_output();
+  if (json) terminal::print_json(rows);
+  terminal::flush_output();
   if (failed) throw Failed();
 }
 
@@ -53,13 +53,13 @@ void add_verify(Parser& parser) {
   auto json = std::make_shared<bool>(false);
   auto rounded = std::make_shared<bool>(false);
   Command command = parser.add("verify", "Check every op on this machine against the reference");
-  add_backend_option(command, options->backend);
+  options::add_backend(command, options->backend);
   command.option("--op", options->op, "Only this op");
-  add_threads_option(command, options->threads);
-  add_isa_option(command, options->isa);
+  options::add_threads(command, options->threads);
+  options::add_isa(command, options->isa);
   command.option("--cases", options->cases, "Cases per op, spread over its table; 0: all", {0, 1 << 20});
   command.flag("--rounded", *rounded, "Round activations to integers, as other commands do without --exact");
-  command.flag("--json", *json, kJsonMeaning);
+  command.flag("--json", *json, options::kJsonMeaning);
   command.example("sluice verify --op matmul --rounded", "check one op with the rounding that models use");
   command.on_run([=] {
     options->exact = !*rounded;
@@ -67,4 +67,4 @@ void add_verify(Parser& parser) {
   });
 }
 
-}  // namespace sluice::cli
+}  // namespace sluice::cli::commands

@@ -5,13 +5,13 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "command.h"
-#include "options/model_options.h"
+#include "commands/commands.h"
+#include "options/model.h"
 #include "sluice/error.h"
 #include "sluice/ops/backend.h"
 #include "terminal/output.h"
 
-namespace sluice::cli {
+namespace sluice::cli::commands {
 
 namespace {
 
@@ -32,7 +32,7 @@ void run(bool json) {
     if (!json) fmt::print("{:5} {}{}\n", backend, works ? "" : "not available: ", words);
     backends.push_back({{"name", backend}, {"available", works}, {"description", words}});
   }
-  if (json) print_json({{"version", kVersion}, {"commit", kCommit}, {"backends", backends}});
+  if (json) terminal::print_json({{"version", kVersion}, {"commit", kCommit}, {"backends", backends}});
 }
 
 }  // namespace
@@ -40,8 +40,8 @@ void run(bool json) {
 void add_version(Parser& parser) {
   auto json = std::make_shared<bool>(false);
   Command command = parser.add("version", "Print the version, the backends and the CPU's instruction set");
-  command.flag("--json", *json, kJsonMeaning);
+  command.flag("--json", *json, options::kJsonMeaning);
   command.on_run([json] { run(*json); });
 }
 
-}  // namespace sluice::cli
+}  // namespace sluice::cli::commands

@@ -13,7 +13,7 @@
 #include "sluice/error.h"
 #include "terminal/signals.h"
 
-namespace sluice::cli {
+namespace sluice::cli::hub {
 
 namespace {
 
@@ -53,12 +53,12 @@ std::string checksum_of(const fs::path& path, const RemoteFile& file,
                         const std::function<void(std::uint64_t)>& each) {
   const File opened = open_file(path, "rb");
   if (opened == nullptr) return {};
-  Checksum checksum = file.start();
+  transfer::Checksum checksum = file.start();
   std::vector<char> block(kBlock);
   for (std::size_t count = 0; (count = std::fread(block.data(), 1, block.size(), opened.get())) > 0;) {
     checksum.add({block.data(), count});
     each(count);
-    stop_if_interrupted();
+    terminal::stop_if_interrupted();
   }
   return checksum.finish();
 }
@@ -67,15 +67,15 @@ std::string checksum_of(const fs::path& path, const RemoteFile& file,
 void pause(int attempt) {
   using namespace std::chrono_literals;
   for (int tenth = 0; tenth < (5 << (attempt - 1)); ++tenth) {
-    stop_if_interrupted();
+    terminal::stop_if_interrupted();
     std::this_thread::sleep_for(100ms);
   }
 }
 
 }  // namespace
 
-Download::Download(Hub hub, Repository repository, std::function<void(const DownloadProgress&)> show)
-    : hub_(std::move(hub)), repository_(std::move(repository)), show_(std::move(show)) {
+Download::Download(Host host, Repository repository, std::function<void(const DownloadProgress&)> show)
+    : host_(std::move(host)), repository_(std::move(repository)), show_(std::move(show)) {
   progress_.all = repository_.bytes();
 }
 
@@ -103,7 +103,7 @@ bool Download::is_whole(const fs::path& folder) {
 }
 
 std::string Download::get_rest(const fs::path& part, const RemoteFile& file) {
-  const HttpRequest request{repository_.url_of(hub_, file), hub_.token, size_of(part)};
+  const transfer::Request request{repository_.url_of(host_, file), host_.token, size_of(part)};
   File opened(nullptr, std::fclose);
   std::uint64_t size = request.from;
   const auto begin = [&](long status) {
@@ -114,7 +114,7 @@ std::string Download::get_rest(const fs::path& part, const RemoteFile& file) {
     opened = open_file(part, status == kWhole ? "wb" : "ab");
     if (opened == nullptr) fail_to_write(part);
   };
-  const HttpResult result = http_get(request, [&](long status, std::string_view bytes) {
+  const transfer::Result result = transfer::get(request, [&](long status, std::string_view bytes) {
     if (status != kWhole && status != kPart) return true;  // the body is an error message
     if (opened == nullptr) begin(status);
     if (size + bytes.size() > file.bytes)
@@ -172,4 +172,4 @@ std::uint64_t Download::fill(const fs::path& folder) {
   return received_;
 }
 
-}  // namespace sluice::cli
+}  // namespace sluice::cli::hub

@@ -8,7 +8,7 @@
 
 #include "hub/repository.h"
 
-namespace sluice::cli {
+namespace sluice::cli::hub {
 
 struct DownloadProgress {
   std::uint64_t done = 0;  // bytes that are present
@@ -18,7 +18,7 @@ struct DownloadProgress {
 
 class Download {
  public:
-  Download(Hub hub, Repository repository, std::function<void(const DownloadProgress&)> show);
+  Download(Host host, Repository repository, std::function<void(const DownloadProgress&)> show);
 
   // Whether the folder has every file as on the hub.
   bool is_whole(const std::filesystem::path& folder);
@@ -32,11 +32,11 @@ class Download {
   std::string get_rest(const std::filesystem::path& part, const RemoteFile& file);
   void add(std::uint64_t bytes, const RemoteFile& file);
 
-  Hub hub_;
+  Host host_;
   Repository repository_;
   std::function<void(const DownloadProgress&)> show_;
   DownloadProgress progress_;
   std::uint64_t received_ = 0;
 };
 
-}  // namespace sluice::cli
+}  // namespace sluice::cli::hub

@@ -10,7 +10,7 @@
 
 #include "sluice/error.h"
 
-namespace sluice::cli {
+namespace sluice::cli::hub {
 
 namespace {
 
@@ -75,10 +75,10 @@ RemoteFile read_file(const json& entry) {
     file.checksum = entry["lfs"].at("sha256").get<std::string>();
   } else {
     file.bytes = entry.at("size").get<std::uint64_t>();
-    file.kind = Checksum::Kind::sha1;
+    file.kind = transfer::Checksum::Kind::sha1;
     file.checksum = entry.at("blobId").get<std::string>();
   }
-  const std::size_t digits = file.kind == Checksum::Kind::sha1 ? kShaDigits : kSha256Digits;
+  const std::size_t digits = file.kind == transfer::Checksum::Kind::sha1 ? kShaDigits : kSha256Digits;
   if (!is_hexadecimal(file.checksum, digits))
     throw Error(ErrorKind::input, fmt::format("the hub has no checksum for '{}'", file.name));
   return file;
@@ -95,16 +95,16 @@ Repository read_listing(const std::string& text, const std::string& name) {
 
 }  // namespace
 
-Hub default_hub() {
-  Hub hub{from_environment("HF_ENDPOINT"), from_environment("HF_TOKEN")};
-  if (hub.endpoint.empty()) hub.endpoint = "https://huggingface.co";
-  while (hub.endpoint.ends_with('/')) hub.endpoint.pop_back();
-  return hub;
+Host default_host() {
+  Host host{from_environment("HF_ENDPOINT"), from_environment("HF_TOKEN")};
+  if (host.endpoint.empty()) host.endpoint = "https://huggingface.co";
+  while (host.endpoint.ends_with('/')) host.endpoint.pop_back();
+  return host;
 }
 
-Checksum RemoteFile::start() const {
-  Checksum checksum(kind);
-  if (kind == Checksum::Kind::sha1) {
+transfer::Checksum RemoteFile::start() const {
+  transfer::Checksum checksum(kind);
+  if (kind == transfer::Checksum::Kind::sha1) {
     const std::string header = fmt::format("blob {}", bytes);
     checksum.add({header.c_str(), header.size() + 1});  // including the terminating zero
   }
@@ -116,8 +116,8 @@ std::uint64_t Repository::bytes() const {
                          [](std::uint64_t sum, const RemoteFile& file) { return sum + file.bytes; });
 }
 
-std::string Repository::url_of(const Hub& hub, const RemoteFile& file) const {
-  return fmt::format("{}/{}/resolve/{}/{}", hub.endpoint, name, commit, file.name);
+std::string Repository::url_of(const Host& host, const RemoteFile& file) const {
+  return fmt::format("{}/{}/resolve/{}/{}", host.endpoint, name, commit, file.name);
 }
 
 bool is_repository_name(const std::string& name) {
@@ -126,18 +126,18 @@ bool is_repository_name(const std::string& name) {
   return is_plain_name(name.substr(0, slash)) && is_plain_name(name.substr(slash + 1));
 }
 
-Repository find_repository(const Hub& hub, const std::string& name, const std::string& revision) {
-  const HttpRequest request{
-      fmt::format("{}/api/models/{}/revision/{}?blobs=true", hub.endpoint, name, escaped(revision)),
-      hub.token};
+Repository find_repository(const Host& host, const std::string& name, const std::string& revision) {
+  const transfer::Request request{
+      fmt::format("{}/api/models/{}/revision/{}?blobs=true", host.endpoint, name, escaped(revision)),
+      host.token};
   std::string text;
-  const HttpResult result = http_get(request, [&](long, std::string_view bytes) {
+  const transfer::Result result = transfer::get(request, [&](long, std::string_view bytes) {
     text += bytes;
     return text.size() <= kMostListing;
   });
   if (result.status != 0 && result.status != kFound) refuse(result.status, name, revision);
   if (!result.trouble.empty())
-    throw Error(ErrorKind::resource, fmt::format("cannot reach '{}': {}", hub.endpoint, result.trouble));
+    throw Error(ErrorKind::resource, fmt::format("cannot reach '{}': {}", host.endpoint, result.trouble));
   try {
     Repository repository = read_listing(text, name);
     const auto is_config = [](const RemoteFile& file) { return file.name == "config.json"; };
@@ -152,8 +152,8 @@ Repository find_repository(const Hub& hub, const std::string& name, const std::s
               name));
     return repository;
   } catch (const json::exception&) {
-    throw Error(ErrorKind::input, fmt::format("'{}' does not answer like a hub of models", hub.endpoint));
+    throw Error(ErrorKind::input, fmt::format("'{}' does not answer like a hub of models", host.endpoint));
   }
 }
 
-}  // namespace sluice::cli
+}  // namespace sluice::cli::hub

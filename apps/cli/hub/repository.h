@@ -5,25 +5,25 @@
 #include <string>
 #include <vector>
 
-#include "hub/transfer.h"
+#include "hub/transfer/transfer.h"
 
-namespace sluice::cli {
+namespace sluice::cli::hub {
 
-struct Hub {
+struct Host {
   std::string endpoint;  // "https://huggingface.co"
   std::string token;     // empty: none
 };
 // From the environment: HF_ENDPOINT and HF_TOKEN.
-Hub default_hub();
+Host default_host();
 
 struct RemoteFile {
   std::string name;
   std::uint64_t bytes = 0;
-  Checksum::Kind kind = Checksum::Kind::sha256;
+  transfer::Checksum::Kind kind = transfer::Checksum::Kind::sha256;
   std::string checksum;  // in hexadecimal; for sha1 that of git's blob object
 
   // A checksum of this kind, initialised.
-  Checksum start() const;
+  transfer::Checksum start() const;
 };
 
 struct Repository {
@@ -32,7 +32,7 @@ struct Repository {
   std::vector<RemoteFile> files;
 
   std::uint64_t bytes() const;
-  std::string url_of(const Hub& hub, const RemoteFile& file) const;
+  std::string url_of(const Host& host, const RemoteFile& file) const;
 };
 
 // Whether this can be the name of a model on the hub: "Owner/Name", or "Name".
@@ -40,6 +40,6 @@ bool is_repository_name(const std::string& name);
 
 // The files needed to run a model: configuration, tokenizer, template, weights; no other formats, no
 // subfolders.
-Repository find_repository(const Hub& hub, const std::string& name, const std::string& revision);
+Repository find_repository(const Host& host, const std::string& name, const std::string& revision);
 
-}  // namespace sluice::cli
+}  // namespace sluice::cli::hub

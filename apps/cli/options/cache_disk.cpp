@@ -2,15 +2,15 @@
 
 #include <fmt/core.h>
 
-#include "options/values.h"
 #include "sluice/error.h"
 #include "terminal/terminal.h"
+#include "values.h"
 
-namespace sluice::cli {
+namespace sluice::cli::options {
 
 void read_cache_disk(const std::string& text, SchedulerOptions& options) {
   if (text.empty()) return;
-  options.log = [](const std::string& line) { fmt::print(stderr, "{}\n", printable(line)); };
+  options.log = [](const std::string& line) { fmt::print(stderr, "{}\n", terminal::printable(line)); };
   options.cache_folder = text;
   const std::size_t colon = text.rfind(':');
   if (colon == std::string::npos || colon == 0) return;
@@ -19,4 +19,4 @@ void read_cache_disk(const std::string& text, SchedulerOptions& options) {
   options.cache_folder = text.substr(0, colon);
 }
 
-}  // namespace sluice::cli
+}  // namespace sluice::cli::options

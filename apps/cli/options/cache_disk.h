@@ -5,7 +5,7 @@
 
 #include "sluice/scheduler.h"
 
-namespace sluice::cli {
+namespace sluice::cli::options {
 
 inline constexpr const char* kCacheDiskMeaning =
     "Keep processed prompts in this folder for later runs, in at most this many bytes: FOLDER:20GB";
@@ -14,4 +14,4 @@ inline constexpr const char* kCacheDiskMeaning =
 // reported on stderr. Empty: sets nothing.
 void read_cache_disk(const std::string& text, SchedulerOptions& options);
 
-}  // namespace sluice::cli
+}  // namespace sluice::cli::options

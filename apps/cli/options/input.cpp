@@ -12,9 +12,8 @@
 #include <system_error>
 
 #include "sluice/error.h"
-#include "terminal/terminal.h"
 
-namespace sluice::cli {
+namespace sluice::cli::options {
 
 namespace {
 
@@ -80,4 +79,4 @@ std::vector<std::int32_t> parse_tokens(const std::string& text, const char* opti
   return ids;
 }
 
-}  // namespace sluice::cli
+}  // namespace sluice::cli::options

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace sluice::cli {
+namespace sluice::cli::options {
 
 // A complete file; "-" is standard input.
 std::string read_input(const std::string& path);
@@ -18,4 +18,4 @@ std::optional<std::string> input_text(const std::optional<std::string>& argument
 // Ids as "1,2,3", or in a file as "@FILE". `option` is named in messages.
 std::vector<std::int32_t> parse_tokens(const std::string& text, const char* option);
 
-}  // namespace sluice::cli
+}  // namespace sluice::cli::options

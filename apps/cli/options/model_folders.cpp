@@ -4,7 +4,7 @@
 #include <sstream>
 #include <string>
 
-namespace sluice::cli {
+namespace sluice::cli::options {
 
 namespace {
 
@@ -60,4 +60,4 @@ std::vector<fs::path> model_folders() {
   return folders;
 }
 
-}  // namespace sluice::cli
+}  // namespace sluice::cli::options

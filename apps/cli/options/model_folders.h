@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <vector>
 
-namespace sluice::cli {
+namespace sluice::cli::options {
 
 // The folder of the bundled models: relative to the binary's prefix, or in the source tree above a build
 // folder. Empty if there are none.
@@ -18,4 +18,4 @@ std::filesystem::path hub_cache();
 // All of the above, preceded by the folders in SLUICE_MODELS, in the order of the search.
 std::vector<std::filesystem::path> model_folders();
 
-}  // namespace sluice::cli
+}  // namespace sluice::cli::options

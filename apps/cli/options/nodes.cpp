@@ -12,12 +12,12 @@
 #include <mutex>
 #include <thread>
 
-#include "command.h"
+#include "parser.h"
 #include "sluice/error.h"
 #include "sluice/nodes.h"
 #include "terminal/terminal.h"
 
-namespace sluice::cli {
+namespace sluice::cli::options {
 
 namespace {
 
@@ -36,7 +36,8 @@ void leave_the_word_to_the_leader() {
 [[noreturn]] void end_with(const LostNode& node, bool leads) {
   if (leads || (node.rank == 0 && !node.told)) {
     std::fflush(stdout);
-    fmt::print(stderr, "{} {}\n", styled(Style::red, "sluice:", stderr), printable(node.sentence));
+    fmt::print(stderr, "{} {}\n", terminal::styled(terminal::Style::red, "sluice:", stderr),
+               terminal::printable(node.sentence));
     std::fflush(stderr);
     if (!node.told) std::this_thread::sleep_for(1500ms);
   } else if (node.told) {
@@ -80,12 +81,13 @@ class JoinLimit {
       const bool unknown = !silent || silent->empty();
       if (unknown && waited < (silent ? kMost : kUnheard)) continue;
       if (leads || unknown || silent->front().starts_with("node 0 ")) {
-        fmt::print(stderr, "{} {} joined within {:.0f} s: stopped, or out of reach\n",
-                   styled(Style::red, "sluice:", stderr),
-                   printable(unknown              ? "a node has not"
-                             : silent->size() > 1 ? fmt::format("{} have not", fmt::join(*silent, ", "))
-                                                  : silent->front() + " has not"),
-                   std::chrono::duration<double>(waited).count());
+        fmt::print(
+            stderr, "{} {} joined within {:.0f} s: stopped, or out of reach\n",
+            terminal::styled(terminal::Style::red, "sluice:", stderr),
+            terminal::printable(unknown              ? "a node has not"
+                                : silent->size() > 1 ? fmt::format("{} have not", fmt::join(*silent, ", "))
+                                                     : silent->front() + " has not"),
+            std::chrono::duration<double>(waited).count());
         std::fflush(stderr);
       }
       if (leads) std::this_thread::sleep_for(kNotice);
@@ -163,7 +165,7 @@ void say_if_copies_work_alone() {
   if (count == nullptr || std::string(count) == "1" || follows_by_mpirun()) return;
   fmt::print(stderr,
              "{} mpirun started {} processes, which work alone; with --nodes auto they share the model\n",
-             styled(Style::dim, "note:", stderr), printable(count));
+             terminal::styled(terminal::Style::dim, "note:", stderr), terminal::printable(count));
 }
 
 // mpirun takes some seconds to end processes that have not joined, less than others wait for them.
@@ -190,4 +192,4 @@ NodesSpec measure_nodes(const EngineOptions& options, const std::function<std::f
   });
 }
 
-}  // namespace sluice::cli
+}  // namespace sluice::cli::options

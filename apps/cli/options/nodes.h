@@ -10,7 +10,7 @@
 #include "sluice/engine.h"
 #include "sluice/nodes_plan.h"
 
-namespace sluice::cli {
+namespace sluice::cli::options {
 
 // This process held layers for another one, which has ended.
 class Followed : public std::exception {};
@@ -32,4 +32,4 @@ void say_if_copies_work_alone();
 // has reported the same.
 void leave_usage_to_the_leader();
 
-}  // namespace sluice::cli
+}  // namespace sluice::cli::options

@@ -10,8 +10,9 @@
 #include <system_error>
 
 #include "sluice/error.h"
+#include "terminal/terminal.h"
 
-namespace sluice::cli {
+namespace sluice::cli::terminal {
 
 namespace {
 
@@ -45,6 +46,10 @@ void print_now(std::string_view text) {
   if (std::fflush(stdout) != 0) fail_to_write();
 }
 
+std::string for_stdout(std::string_view text) {
+  return is_terminal(stdout) ? printable(text, true) : std::string(text);
+}
+
 void write_file(const std::string& path, std::string_view text) {
   const std::string temporary = fmt::format("{}.{}.tmp", path, getpid());
   std::FILE* file = std::fopen(temporary.c_str(), "wb");
@@ -61,4 +66,4 @@ void flush_output() {
   if (std::ferror(stdout) != 0 || std::fflush(stdout) != 0) fail_to_write();
 }
 
-}  // namespace sluice::cli
+}  // namespace sluice::cli::terminal

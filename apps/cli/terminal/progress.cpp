@@ -7,7 +7,7 @@
 
 #include "terminal/terminal.h"
 
-namespace sluice::cli {
+namespace sluice::cli::terminal {
 
 namespace {
 
@@ -39,7 +39,7 @@ void Progress::update(std::uint64_t done, std::uint64_t total, const std::string
       fmt::format("{} [{:#<{}}{:.<{}}] {:3.0f}%  {:.0f} s left  {}", label_, "", filled, "", kWidth - filled,
                   part * 100, part > 0 ? elapsed / part - elapsed : 0.0, printable(detail));
   // A wrapped line could not be overwritten.
-  line.resize(std::min(line.size(), static_cast<std::size_t>(terminal_width(stderr)) - 1));
+  line.resize(std::min(line.size(), static_cast<std::size_t>(width(stderr)) - 1));
   fmt::print(stderr, "{}{}", kClearLine, line);
   std::fflush(stderr);
 }
@@ -69,4 +69,4 @@ void Waiting::draw() {
   if (drawn) std::fputs(kClearLine, stderr);
 }
 
-}  // namespace sluice::cli
+}  // namespace sluice::cli::terminal

@@ -8,7 +8,7 @@
 #include <string>
 #include <thread>
 
-namespace sluice::cli {
+namespace sluice::cli::terminal {
 
 // A progress bar, for work of known length.
 class Progress {
@@ -46,4 +46,4 @@ class Waiting {
   std::thread thread_;
 };
 
-}  // namespace sluice::cli
+}  // namespace sluice::cli::terminal

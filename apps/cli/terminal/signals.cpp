@@ -9,7 +9,7 @@
 #include <string_view>
 #include <thread>
 
-namespace sluice::cli {
+namespace sluice::cli::terminal {
 
 namespace {
 
@@ -105,4 +105,4 @@ void die_of_interrupt() {
   _exit(1);  // in case the signal is blocked
 }
 
-}  // namespace sluice::cli
+}  // namespace sluice::cli::terminal

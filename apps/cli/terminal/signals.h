@@ -4,7 +4,7 @@
 #include <exception>
 #include <string>
 
-namespace sluice::cli {
+namespace sluice::cli::terminal {
 
 // Thrown after Ctrl-C, once work in progress has ended cleanly. The message says how.
 class Interrupted : public std::exception {
@@ -38,4 +38,4 @@ void stop_if_interrupted(const char* message = "interrupted");
 // Ends the program by the recorded signal, so that its parent process sees it.
 [[noreturn]] void die_of_interrupt();
 
-}  // namespace sluice::cli
+}  // namespace sluice::cli::terminal

@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <cwchar>
 
-namespace sluice::cli {
+namespace sluice::cli::terminal {
 
 namespace {
 
@@ -62,7 +62,7 @@ bool is_terminal(std::FILE* stream) {
   return isatty(fileno(stream)) != 0;
 }
 
-int terminal_width(std::FILE* stream) {
+int width(std::FILE* stream) {
   constexpr int kDefault = 80;
   winsize size{};
   if (ioctl(fileno(stream), TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return kDefault;
@@ -114,4 +114,4 @@ int columns_of(std::string_view text) {
   return columns;
 }
 
-}  // namespace sluice::cli
+}  // namespace sluice::cli::terminal

@@ -5,11 +5,11 @@
 #include <string>
 #include <string_view>
 
-namespace sluice::cli {
+namespace sluice::cli::terminal {
 
 bool is_terminal(std::FILE* stream);
 // Columns of the terminal; 80 if there is none.
-int terminal_width(std::FILE* stream);
+int width(std::FILE* stream);
 
 // Control characters, also those beyond ASCII, and bytes that are not UTF-8 are written as \x1b, so that
 // names from files and texts of models cannot control the terminal. With `lines`, line ends and tabs are
@@ -26,4 +26,4 @@ int columns_of(char32_t character);
 // Columns of valid UTF-8.
 int columns_of(std::string_view text);
 
-}  // namespace sluice::cli
+}  // namespace sluice::cli::terminal

@@ -1,4 +1,5 @@
-// Line input with libedit.
+#include "chat/editing/reader.h"
+
 #include <histedit.h>
 #include <termios.h>
 #include <unistd.h>
@@ -8,11 +9,10 @@
 #include <cwchar>
 #include <optional>
 
-#include "chat/line_reader.h"
 #include "terminal/signals.h"
 #include "terminal/terminal.h"
 
-namespace sluice::cli {
+namespace sluice::cli::chat::editing {
 
 namespace {
 
@@ -50,7 +50,7 @@ class EditingReader : public LineReader {
     el_set(edit, EL_EDITOR, "emacs");
     el_set(edit, EL_SIGNAL, 0);
     el_set(edit, EL_GETCFN, &EditingReader::next_character);
-    note_resizes();
+    terminal::note_resizes();
     el_set(edit, EL_ADDFN, "sluice-paste", "Insert what is pasted", &EditingReader::paste);
     el_set(edit, EL_ADDFN, "sluice-newline", "Begin another line", &EditingReader::newline);
     el_set(edit, EL_ADDFN, "sluice-complete", "Complete a command", &EditingReader::complete);
@@ -72,7 +72,7 @@ class EditingReader : public LineReader {
 
   Outcome read(const std::string& prompt, std::string& line) override {
     prompt_ = prompt;
-    const bool pastes = has_colors(stderr) || std::getenv("TERM") != nullptr;
+    const bool pastes = terminal::has_colors(stderr) || std::getenv("TERM") != nullptr;
     if (pastes) std::fputs("\033[?2004h", stderr);
     interrupt_.reset();
     const CtrlCAsKey key;
@@ -115,9 +115,9 @@ class EditingReader : public LineReader {
       const ssize_t count = ::read(STDIN_FILENO, &byte, 1);
       if (count == 0 || (count < 0 && errno != EINTR)) return static_cast<int>(count);
       if (count < 0) {
-        if (was_resized()) el_resize(edit);
-        if (!interrupted()) continue;
-        forget_interrupt();
+        if (terminal::was_resized()) el_resize(edit);
+        if (!terminal::interrupted()) continue;
+        terminal::forget_interrupt();
         *character = kInterruptKey;
         return 1;
       }
@@ -189,8 +189,8 @@ class EditingReader : public LineReader {
 
 }  // namespace
 
-std::unique_ptr<LineReader> make_editing_reader(std::vector<std::string> words, const fs::path& history) {
+std::unique_ptr<LineReader> make_reader(std::vector<std::string> words, const fs::path& history) {
   return std::make_unique<EditingReader>(std::move(words), history);
 }
 
-}  // namespace sluice::cli
+}  // namespace sluice::cli::chat::editing

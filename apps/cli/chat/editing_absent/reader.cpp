@@ -1,10 +1,10 @@
 // For builds without libedit.
-#include "chat/line_reader.h"
+#include "chat/editing/reader.h"
 
-namespace sluice::cli {
+namespace sluice::cli::chat::editing {
 
-std::unique_ptr<LineReader> make_editing_reader(std::vector<std::string>, const std::filesystem::path&) {
+std::unique_ptr<LineReader> make_reader(std::vector<std::string>, const std::filesystem::path&) {
   return nullptr;
 }
 
-}  // namespace sluice::cli
+}  // namespace sluice::cli::chat::editing

@@ -15,7 +15,7 @@
 #include "sluice/random_model.h"
 #include "terminal/output.h"
 
-namespace sluice::cli {
+namespace sluice::cli::commands::bench {
 
 namespace {
 
@@ -127,7 +127,7 @@ void print(const char* what, const std::vector<double>& ours, const std::vector<
 }  // namespace
 
 void run_against(Engine& engine, const SideBySide& what, const ModelBenchOptions& options,
-                 const BenchOutput& output) {
+                 const Output& output) {
   const bool many = options.batch > 1;
   if (what.geometry.empty() || !what.peer.starts_with(many ? kSequences : kOneSequence) ||
       (many && options.prompt > 0))
@@ -173,7 +173,7 @@ void run_against(Engine& engine, const SideBySide& what, const ModelBenchOptions
                                         {"peak_gb_per_s", last.peak_gigabytes_per_second},
                                         {"prefill_tok_per_s", row(ours.prefill, theirs.prefill)},
                                         {"decode_tok_per_s", row(ours.decode, theirs.decode)}};
-    return print_json(result);
+    return terminal::print_json(result);
   }
   fmt::print("{}; this machine reads {:.1f} GB/s; medians of {} turns\n", engine.backend_description(),
              last.peak_gigabytes_per_second, std::max(ours.prefill.size(), ours.decode.size()));
@@ -182,4 +182,4 @@ void run_against(Engine& engine, const SideBySide& what, const ModelBenchOptions
   print("decode", ours.decode, theirs.decode);
 }
 
-}  // namespace sluice::cli
+}  // namespace sluice::cli::commands::bench

@@ -6,7 +6,7 @@
 #include "commands/bench/bench_csv.h"
 #include "sluice/model_bench.h"
 
-namespace sluice::cli {
+namespace sluice::cli::commands::bench {
 
 struct SideBySide {
   std::string geometry;
@@ -18,6 +18,6 @@ struct SideBySide {
 // Both programs run the same geometry with random weights of as many bits, in turns; medians and their ratios
 // are printed, and appended to a file of figures if one is given.
 void run_against(Engine& engine, const SideBySide& what, const ModelBenchOptions& options,
-                 const BenchOutput& output);
+                 const Output& output);
 
-}  // namespace sluice::cli
+}  // namespace sluice::cli::commands::bench

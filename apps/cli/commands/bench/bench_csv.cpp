@@ -12,7 +12,7 @@
 
 #include "sluice/error.h"
 
-namespace sluice::cli {
+namespace sluice::cli::commands::bench {
 
 namespace {
 
@@ -66,4 +66,4 @@ void append_figures(const std::string& file, const std::string& machine, const s
     throw Error(ErrorKind::resource, fmt::format("cannot write '{}': {}", file, std::strerror(errno)));
 }
 
-}  // namespace sluice::cli
+}  // namespace sluice::cli::commands::bench

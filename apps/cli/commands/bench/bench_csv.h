@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-namespace sluice::cli {
+namespace sluice::cli::commands::bench {
 
-struct BenchOutput {
+struct Output {
   bool json = false;
   std::string csv = {};  // a file to append figures to, or none
 };
@@ -24,4 +24,4 @@ struct Figure {
 // measured peaks; the command is this program's command line.
 void append_figures(const std::string& file, const std::string& machine, const std::vector<Figure>& figures);
 
-}  // namespace sluice::cli
+}  // namespace sluice::cli::commands::bench

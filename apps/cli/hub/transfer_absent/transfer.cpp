@@ -1,8 +1,8 @@
-#include "hub/transfer.h"
+#include "hub/transfer/transfer.h"
 
 #include "sluice/error.h"
 
-namespace sluice::cli {
+namespace sluice::cli::hub::transfer {
 
 namespace {
 
@@ -14,7 +14,7 @@ namespace {
 
 struct Checksum::State {};
 
-HttpResult http_get(const HttpRequest&, const HttpBody&) {
+Result get(const Request&, const Body&) {
   fail();
 }
 
@@ -31,4 +31,4 @@ std::string Checksum::finish() {
   return {};
 }
 
-}  // namespace sluice::cli
+}  // namespace sluice::cli::hub::transfer

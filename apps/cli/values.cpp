@@ -1,4 +1,4 @@
-#include "options/values.h"
+#include "values.h"
 
 #include <fmt/core.h>
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <sstream>
 
-#include "options/command_table.h"
+#include "command_table.h"
 #include "terminal/terminal.h"
 
 namespace sluice::cli {
@@ -19,7 +19,7 @@ std::string wrapped(const std::string& text, int indent, int width) {
   std::string result;
   int column = indent;
   for (std::string word; words >> word;) {
-    const int length = columns_of(word);
+    const int length = terminal::columns_of(word);
     if (column > indent && column + 1 + length > width) {
       result += "\n" + std::string(indent, ' ');
       column = indent;
@@ -34,7 +34,7 @@ std::string wrapped(const std::string& text, int indent, int width) {
 }
 
 std::string bold(const std::string& text) {
-  return styled(Style::bold, text, stdout);
+  return terminal::styled(terminal::Style::bold, text, stdout);
 }
 
 // "-m, --model TEXT"

@@ -1,4 +1,4 @@
-#include "options/parser.h"
+#include "parser.h"
 
 #include <fmt/core.h>
 #include <fmt/format.h>
@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "terminal/output.h"
 #include "terminal/terminal.h"
 
 namespace sluice::cli {
@@ -43,7 +42,7 @@ CLI::Option* Command::add(OptionInfo info, Read read) {
       app_.add_option(info.names, [shown, read = std::move(read)](const CLI::results_t& values) {
         for (const std::string& value : values)
           if (const auto complaint = read(value))
-            throw UsageError(fmt::format("{} is '{}', {}", shown, printable(value), *complaint));
+            throw UsageError(fmt::format("{} is '{}', {}", shown, terminal::printable(value), *complaint));
         return true;
       });
   option->type_size(1)->allow_extra_args(false);
@@ -173,7 +172,7 @@ Command Parser::add(const char* name, const char* meaning) {
 int Parser::parse(int argc, const char* const* argv) {
   const std::string first = argc > 1 ? argv[1] : "";
   if (first.empty() || first == "-h" || first == "--help") {
-    fmt::print(argc > 1 ? stdout : stderr, "{}", program_help(table_, terminal_width(stdout)));
+    fmt::print(argc > 1 ? stdout : stderr, "{}", program_help(table_, terminal::width(stdout)));
     return argc > 1 ? 0 : 2;
   }
   if (first == "--version") {
@@ -186,28 +185,28 @@ int Parser::parse(int argc, const char* const* argv) {
   if (command == nullptr) {
     const std::string meant = nearest(first, names);
     throw UsageError(fmt::format(
-        "there is no {} '{}'{}", first.starts_with('-') ? "option" : "command", printable(first),
+        "there is no {} '{}'{}", first.starts_with('-') ? "option" : "command", terminal::printable(first),
         meant.empty() ? "; 'sluice help' lists the commands" : fmt::format("; did you mean '{}'?", meant)));
   }
   try {
     app_->parse(argc, argv);
     return -1;
   } catch (const CLI::CallForHelp&) {
-    fmt::print("{}", command_help(*command, terminal_width(stdout)));
+    fmt::print("{}", command_help(*command, terminal::width(stdout)));
     return 0;
   } catch (const CLI::ExtrasError&) {
     const std::vector<std::string> rest = app_->remaining(true);
     const std::string word = rest.empty() ? "" : rest.front();
     if (!word.starts_with('-'))
-      throw UsageError(fmt::format("'{}' is one argument too many", printable(word)));
+      throw UsageError(fmt::format("'{}' is one argument too many", terminal::printable(word)));
     std::vector<std::string> known;
     for (const OptionInfo& option : command->options)
       for (const std::string& name : option.all_names()) known.push_back(name);
     const std::string meant = nearest(word.substr(0, word.find('=')), known);
-    throw UsageError(fmt::format("there is no option '{}'{}", printable(word),
+    throw UsageError(fmt::format("there is no option '{}'{}", terminal::printable(word),
                                  meant.empty() ? "" : fmt::format("; did you mean '{}'?", meant)));
   } catch (const CLI::ParseError& error) {
-    throw UsageError(printable(sentence(error.what())));
+    throw UsageError(terminal::printable(sentence(error.what())));
   }
 }
 

@@ -3,12 +3,12 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "options/model_options.h"
+#include "options/model.h"
 #include "sluice/session.h"
 
-namespace sluice::cli {
+namespace sluice::cli::options {
 
-class GenerationOptions {
+class Generation {
  public:
   void add(Command& command);
   // The given options, then the model's generation_config.json, then this program's defaults. Without --seed
@@ -34,4 +34,4 @@ class GenerationOptions {
 // A random seed, short enough to type again.
 std::uint64_t random_seed();
 
-}  // namespace sluice::cli
+}  // namespace sluice::cli::options

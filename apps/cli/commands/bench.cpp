@@ -4,10 +4,10 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "command.h"
 #include "commands/bench/against.h"
 #include "commands/bench/bench_csv.h"
-#include "options/model_options.h"
+#include "commands/commands.h"
+#include "options/model.h"
 #include "sluice/experts.h"
 #include "sluice/model_bench.h"
 #include "sluice/op_runner.h"
@@ -15,7 +15,7 @@
 #include "terminal/output.h"
 #include "terminal/progress.h"
 
-namespace sluice::cli {
+namespace sluice::cli::commands {
 
 namespace {
 
@@ -24,7 +24,7 @@ std::string measured(const MachinePeak& peak) {
                      peak.gigaflops);
 }
 
-Figure figure_of(const OpTiming& row) {
+bench::Figure figure_of(const OpTiming& row) {
   const double bound_by_memory = row.gigabytes_per_second / row.peak.read_gigabytes_per_second;
   const bool memory = bound_by_memory > row.gigaflops / row.peak.gigaflops;
   return {.what = fmt::format("{} {}", row.op, row.label),
@@ -38,9 +38,9 @@ Figure figure_of(const OpTiming& row) {
                            : ""};
 }
 
-void run_ops(const OpBenchOptions& options, const BenchOutput& output) {
+void run_ops(const OpBenchOptions& options, const bench::Output& output) {
   const bool json = output.json;
-  std::vector<Figure> figures;
+  std::vector<bench::Figure> figures;
   auto rows = nlohmann::ordered_json::array();
   const MachinePeak peak = bench_ops(
       options,
@@ -72,19 +72,19 @@ void run_ops(const OpBenchOptions& options, const BenchOutput& output) {
       });
   if (!output.csv.empty()) {
     const auto backend = ops::make_backend(options.backend, {.threads = options.threads, .isa = options.isa});
-    append_figures(output.csv, fmt::format("{}, {}", backend->description(), measured(peak)), figures);
+    bench::append_figures(output.csv, fmt::format("{}, {}", backend->description(), measured(peak)), figures);
   }
   if (!json) return;
   const nlohmann::ordered_json result{
       {"peak", {{"gb_per_s", peak.read_gigabytes_per_second}, {"gflop_per_s", peak.gigaflops}}},
       {"ops", rows}};
-  print_json(result);
+  terminal::print_json(result);
 }
 
 struct ModelBench {
   ModelBench() { model.model.clear(); }
 
-  ModelOptions model;
+  options::Model model;
   ModelBenchOptions options;
   std::string geometry;
   int bits = 4;
@@ -132,7 +132,7 @@ void run_trace(ModelBench& bench, std::int64_t tokens, bool json) {
     nlohmann::ordered_json rows = nlohmann::ordered_json::object();
     for (const auto& row : result.rows) rows[row.policy] = row.hit_rates;
     const nlohmann::ordered_json all{{"passes", result.passes}, {"slots", result.slots}, {"hit_rates", rows}};
-    return print_json(all);
+    return terminal::print_json(all);
   }
   fmt::print(
       "% of experts in memory, by policy and slots per layer of {} ({} tokens after as many to warm up)\n",
@@ -146,18 +146,18 @@ void run_trace(ModelBench& bench, std::int64_t tokens, bool json) {
   fmt::print("\n");
 }
 
-std::vector<Figure> figures_of(const ModelBench& bench, const ModelBenchResult& result) {
+std::vector<bench::Figure> figures_of(const ModelBench& bench, const ModelBenchResult& result) {
   const std::string model =
       bench.geometry.empty() ? bench.model.model : fmt::format("{} at {} bits", bench.geometry, bench.bits);
   const auto figure = [&](const std::string& what, double median, const SpeedRange& range) {
-    return Figure{.what = fmt::format("{}, {}", what, model),
-                  .median = fmt::format("{:.1f}", median),
-                  .low = fmt::format("{:.1f}", range.low),
-                  .high = fmt::format("{:.1f}", range.high),
-                  .unit = "tok/s"};
+    return bench::Figure{.what = fmt::format("{}, {}", what, model),
+                         .median = fmt::format("{:.1f}", median),
+                         .low = fmt::format("{:.1f}", range.low),
+                         .high = fmt::format("{:.1f}", range.high),
+                         .unit = "tok/s"};
   };
   const ModelBenchOptions& options = bench.options;
-  std::vector<Figure> figures;
+  std::vector<bench::Figure> figures;
   if (options.prompt > 0)
     figures.push_back(figure(fmt::format("prefill {} at depth {}", options.prompt, options.depth),
                              result.prefill_tokens_per_second, result.prefill_range));
@@ -169,21 +169,22 @@ std::vector<Figure> figures_of(const ModelBench& bench, const ModelBenchResult& 
   return figures;
 }
 
-void run_model(ModelBench& bench, const BenchOutput& output) {
+void run_model(ModelBench& bench, const bench::Output& output) {
   const bool json = output.json;
   if (bench.geometry.empty() == bench.model.model.empty()) fail_usage("one of MODEL, --geometry and --ops");
   const auto engine =
       bench.geometry.empty() ? bench.model.load() : bench.model.random(bench.geometry, bench.bits);
   if (!bench.against.empty())
-    return run_against(*engine, {bench.geometry, bench.bits, bench.against, bench.model.engine.threads},
-                       bench.options, output);
+    return bench::run_against(*engine,
+                              {bench.geometry, bench.bits, bench.against, bench.model.engine.threads},
+                              bench.options, output);
   const ModelBenchResult r = [&] {
-    const Waiting waiting("measuring");
+    const terminal::Waiting waiting("measuring");
     return bench_model(*engine, bench.options);
   }();
   if (!bench.experts_profile.empty()) write_expert_profile(expert_usage(*engine), bench.experts_profile);
   if (!output.csv.empty())
-    append_figures(
+    bench::append_figures(
         output.csv,
         fmt::format("{}, reads {:.1f} GB/s", engine->backend_description(), r.peak_gigabytes_per_second),
         figures_of(bench, r));
@@ -203,7 +204,7 @@ void run_model(ModelBench& bench, const BenchOutput& output) {
                                         {"percent_of_peak", r.percent_of_peak},
                                         {"profile", to_json(r.profile)},
                                         {"prompt_profile", to_json(r.prompt_profile)}};
-    return print_json(result);
+    return terminal::print_json(result);
   }
   fmt::print("{}; this machine reads {:.1f} GB/s\n", engine->backend_description(),
              r.peak_gigabytes_per_second);
@@ -234,7 +235,7 @@ void run_model(ModelBench& bench, const BenchOutput& output) {
 void add_bench(Parser& parser) {
   auto options = std::make_shared<OpBenchOptions>();
   auto model = std::make_shared<ModelBench>();
-  auto output = std::make_shared<BenchOutput>();
+  auto output = std::make_shared<bench::Output>();
   auto ops = std::make_shared<bool>(false);
   auto trace = std::make_shared<std::int64_t>(0);
   Command command = parser.add("bench", "Measure speed as a fraction of this machine's own peak");
@@ -256,23 +257,24 @@ void add_bench(Parser& parser) {
                  "geometry and bits (3, 4 or 6), and print the ratios");
   command.flag("--profile", model->options.profile,
                "Also time each op of a prompt pass (-p) and of a decode step (-n)");
-  add_routing_option(command, model->model.routing);
+  options::add_routing(command, model->model.routing);
   command.option("--trace", *trace,
                  "Instead, generate this many tokens and compare the policies for keeping experts in memory",
                  {0, kMostTokens});
-  command.option("--experts-profile", model->experts_profile, kProfileMeaning);
+  command.option("--experts-profile", model->experts_profile, options::kProfileMeaning);
   command.flag("--ops", *ops, "Instead, time every op of the catalogue");
   command.option("--op", options->op, "With --ops: only this op");
   command.option("--seconds", options->seconds_per_case, "With --ops: seconds per case", {0, 3600});
-  command.flag("--json", output->json, kJsonMeaning);
+  command.flag("--json", output->json, options::kJsonMeaning);
   command.option("--csv", output->csv,
                  "Also append the figures to this file, in the format of bench/results");
-  add_engine_options(command, model->model);
+  options::add_engine(command, model->model);
   command.example("sluice bench delta-story", "benchmark the bundled model");
   command.example("sluice bench --geometry qwen3.6-35b-a3b:layers=8 -p 512 -n 32",
                   "benchmark part of a large model, with random weights");
   command.on_run([=] {
-    if (!output->csv.empty()) append_figures(output->csv, "", {});  // fails before anything is measured
+    if (!output->csv.empty())
+      bench::append_figures(output->csv, "", {});  // fails before anything is measured
     if (*trace > 0) return run_trace(*model, *trace, output->json);
     if (!*ops) return run_model(*model, *output);
     options->backend = model->model.engine.backend;
@@ -284,4 +286,4 @@ void add_bench(Parser& parser) {
   });
 }
 
-}  // namespace sluice::cli
+}  // namespace sluice::cli::commands

@@ -1,19 +1,19 @@
 // sluice chat: a conversation. The model keeps its state between turns; Ctrl-C stops the answer, not the
 // program.
 #include <fmt/core.h>
-#include <optional>
 
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "chat/conversation.h"
 #include "chat/line_reader.h"
 #include "chat/wrapping_printer.h"
-#include "command.h"
+#include "commands/commands.h"
 #include "commands/remote.h"
 #include "options/cache_disk.h"
-#include "options/generation_options.h"
+#include "options/generation.h"
 #include "options/input.h"
 #include "sluice/error.h"
 #include "terminal/output.h"
@@ -21,7 +21,7 @@
 #include "terminal/signals.h"
 #include "terminal/terminal.h"
 
-namespace sluice::cli {
+namespace sluice::cli::commands {
 
 namespace {
 
@@ -29,9 +29,9 @@ constexpr std::int64_t kDefaultContext = 8192;
 constexpr const char* kQuotes = "\"\"\"";  // begin and end a message of several lines
 
 struct Options {
-  ModelOptions model;
+  options::Model model;
   RemoteOptions remote;
-  GenerationOptions generation;
+  options::Generation generation;
   std::string system;
   std::string resume;
   std::string cache_disk;
@@ -40,34 +40,36 @@ struct Options {
 };
 
 void say(const std::string& text) {
-  fmt::print(stderr, "{}\n", styled(Style::dim, printable(text, true), stderr));
+  fmt::print(stderr, "{}\n", terminal::styled(terminal::Style::dim, terminal::printable(text, true), stderr));
 }
 
 class Chat {
  public:
-  Chat(const Options& options, const GenerateOptions& generation, const Engine& engine, Responder& responder)
+  Chat(const Options& options, const GenerateOptions& generation, const Engine& engine,
+       chat::Responder& responder)
       : options_(options),
         generation_(generation),
-        conversation_(engine, responder, options.when_full == "stop" ? WhenFull::stop : WhenFull::shift) {
+        conversation_(engine, responder,
+                      options.when_full == "stop" ? chat::WhenFull::stop : chat::WhenFull::shift) {
     std::error_code ignored;
     if (!options.resume.empty() && std::filesystem::exists(options.resume, ignored)) load(options.resume);
     if (!options.system.empty()) conversation_.set_system(options.system);
   }
 
   void run() {
-    const auto reader = make_line_reader(command_names(), history_file());
+    const auto reader = chat::make_line_reader(command_names(), chat::history_file());
     // With --nodes, mpirun handles the signal.
     const char* const interrupt = options_.model.nodes.empty() ? "Ctrl-C stops an answer" : "Ctrl-C ends all";
     say(fmt::format("Type a message; /help lists what else there is. {}, Ctrl-D ends.", interrupt));
-    note_every_interrupt();
+    terminal::note_every_interrupt();
     std::string message;
     while (!ended_ && read_message(*reader, message)) {
-      forget_interrupt();
+      terminal::forget_interrupt();
       if (message.empty()) continue;
       try {
         message.starts_with('/') ? obey(message) : ask(message);
       } catch (const Error& error) {
-        fmt::print(stderr, "sluice: {}\n", printable(error.what()));
+        fmt::print(stderr, "sluice: {}\n", terminal::printable(error.what()));
       }
     }
   }
@@ -88,18 +90,18 @@ class Chat {
   }
 
   // False at the end of the input. Lines between """ and """, or after a trailing \, form one message.
-  bool read_message(LineReader& reader, std::string& message) {
+  bool read_message(chat::LineReader& reader, std::string& message) {
     message.clear();
     bool quoted = false;
     for (std::string line;;) {
       const bool more = quoted || !message.empty();
       const auto outcome = reader.read(more ? more_prompt() : prompt(), line);
-      if (outcome == LineReader::Outcome::end) return !message.empty();
-      if (outcome == LineReader::Outcome::interrupted_empty && !more && hinted_) return false;
-      hinted_ = outcome == LineReader::Outcome::interrupted_empty;
-      if (outcome != LineReader::Outcome::line) {
+      if (outcome == chat::LineReader::Outcome::end) return !message.empty();
+      if (outcome == chat::LineReader::Outcome::interrupted_empty && !more && hinted_) return false;
+      hinted_ = outcome == chat::LineReader::Outcome::interrupted_empty;
+      if (outcome != chat::LineReader::Outcome::line) {
         if (hinted_) say("(Ctrl-C again, Ctrl-D or /exit leaves)");
-        forget_interrupt();
+        terminal::forget_interrupt();
         message.clear();
         quoted = false;
         continue;
@@ -121,22 +123,24 @@ class Chat {
   static std::string more_prompt() { return colored_prompt(". "); }
   // Marks characters that take no column, for the editor.
   static std::string colored_prompt(const std::string& text) {
-    return has_colors(stderr) ? "\1\033[1;32m\1" + text + "\1\033[0m\1" : text;
+    return terminal::has_colors(stderr) ? "\1\033[1;32m\1" + text + "\1\033[0m\1" : text;
   }
 
   void ask(const std::string& message) {
-    show([&](const Conversation::Show& token) { return conversation_.ask(message, generation_, token); });
+    show([&](const chat::Conversation::Show& token) {
+      return conversation_.ask(message, generation_, token);
+    });
   }
 
   // Runs `generate` and prints its answer as it arrives.
   template <class F>
   void show(F&& generate) {
-    WrappingPrinter printer;
-    std::optional<Waiting> waiting(std::in_place, "reading");
-    const Answer answer = generate([&](const GeneratedToken& token) {
+    chat::WrappingPrinter printer;
+    std::optional<terminal::Waiting> waiting(std::in_place, "reading");
+    const chat::Answer answer = generate([&](const GeneratedToken& token) {
       waiting.reset();
       printer.write(token.text);
-      return !interrupted();
+      return !terminal::interrupted();
     });
     waiting.reset();
     printer.finish();
@@ -185,7 +189,7 @@ class Chat {
   void retry(const std::string&) {
     if (!conversation_.can_retry()) throw Error(ErrorKind::input, "there is nothing to answer again");
     ++generation_.sampling.seed;
-    show([&](const Conversation::Show& token) { return conversation_.retry(generation_, token); });
+    show([&](const chat::Conversation::Show& token) { return conversation_.retry(generation_, token); });
   }
 
   void system(const std::string& text) {
@@ -202,12 +206,12 @@ class Chat {
 
   void save(const std::string& file) {
     const nlohmann::ordered_json all{{"model", options_.model.model}, {"messages", conversation_.messages()}};
-    write_file(file, all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+    terminal::write_file(file, all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
   }
 
   void load(const std::string& file) {
     if (file.empty()) throw Error(ErrorKind::input, "/load needs a file name");
-    auto all = nlohmann::ordered_json::parse(read_input(file), nullptr, false);
+    auto all = nlohmann::ordered_json::parse(options::read_input(file), nullptr, false);
     if (all.is_object() && all.contains("messages")) all = nlohmann::ordered_json(all["messages"]);
     if (!all.is_array()) throw Error(ErrorKind::input, fmt::format("'{}' holds no conversation", file));
     conversation_.set_messages(std::move(all));
@@ -228,8 +232,8 @@ class Chat {
 
   const Options& options_;
   GenerateOptions generation_;
-  Conversation conversation_;
-  Answer last_;
+  chat::Conversation conversation_;
+  chat::Answer last_;
   bool ended_ = false;
   bool hinted_ = false;  // whether the last input was Ctrl-C at an empty prompt
 };
@@ -256,8 +260,8 @@ void run(Options& options) {
     throw Error(ErrorKind::unsupported, "this checkpoint has no chat template; use 'sluice run --raw'");
   const std::int64_t wanted = options.generation.context(*engine, kDefaultContext);
   SchedulerOptions cache{.context = std::min(wanted, engine->summary().max_positions)};
-  read_cache_disk(options.cache_disk, cache);
-  const auto responder = make_responder(engine, cache);
+  options::read_cache_disk(options.cache_disk, cache);
+  const auto responder = chat::make_responder(engine, cache);
   Chat(options, options.generation.resolve(options.model.folder()), *engine, *responder).run();
 }
 
@@ -266,20 +270,20 @@ void run(Options& options) {
 void add_chat(Parser& parser) {
   auto options = std::make_shared<Options>();
   Command command = parser.add("chat", "Chat with a model");
-  add_model_option(command, options->model.model);
+  options::add_model(command, options->model.model);
   command.option("--system", options->system, "System message: instructions for the whole conversation");
   command.option("--resume", options->resume,
                  "Continue the conversation in this file, if it exists, and save it there after each answer");
-  command.option("--cache-disk", options->cache_disk, kCacheDiskMeaning);
+  command.option("--cache-disk", options->cache_disk, options::kCacheDiskMeaning);
   command.choice("--when-full", options->when_full, {"shift", "stop"},
                  "When the context is full: forget the oldest turns, or stop");
   command.flag("--stats", options->stats, "Print speed and context used after each answer to stderr");
   options->generation.add(command);
   options->remote.add(command);
-  add_engine_options(command, options->model);
+  options::add_engine(command, options->model);
   command.example("sluice chat --system \"You are brief.\"", "a conversation");
   command.example("sluice chat --resume friends.json", "a conversation that you can continue tomorrow");
   command.on_run([options] { run(*options); });
 }
 
-}  // namespace sluice::cli
+}  // namespace sluice::cli::commands

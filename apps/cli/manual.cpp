@@ -2,7 +2,7 @@
 #include <fmt/core.h>
 #include <fmt/format.h>
 
-#include "options/command_table.h"
+#include "command_table.h"
 #include "sluice/error.h"
 
 namespace sluice::cli {

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "options/command_table.h"
-#include "options/values.h"
+#include "command_table.h"
+#include "values.h"
 
 namespace CLI {
 class App;
@@ -74,6 +74,9 @@ class UsageError : public std::exception {
  private:
   std::string message_;
 };
+
+// A command ran but found something wrong; sets the exit status.
+class Failed : public std::exception {};
 
 class Parser {
  public:

@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "options/parser.h"
+#include "parser.h"
 #include "sluice/answer_guide.h"
 
-namespace sluice::cli {
+namespace sluice::cli::options {
 
-class AnswerOptions {
+class Answer {
  public:
   void add(Command& command);
   // Reads the files and checks the combination of options, before a model is loaded.
@@ -39,4 +39,4 @@ class AnswerOptions {
 // The parts of an answer: {"thinking", "content", "calls"}.
 nlohmann::ordered_json answer_json(const AnswerPlan& plan, const std::string& text);
 
-}  // namespace sluice::cli
+}  // namespace sluice::cli::options

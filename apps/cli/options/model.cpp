@@ -1,4 +1,4 @@
-#include "options/model_options.h"
+#include "options/model.h"
 
 #include <fmt/core.h>
 
@@ -10,7 +10,7 @@
 #include "sluice/find_model.h"
 #include "terminal/progress.h"
 
-namespace sluice::cli {
+namespace sluice::cli::options {
 
 namespace fs = std::filesystem;
 
@@ -38,24 +38,24 @@ std::optional<std::string> check_policy(const std::string& text) {
 
 }  // namespace
 
-void add_model_option(Command& command, std::string& value) {
+void add_model(Command& command, std::string& value) {
   command.option("-m,--model", value, "A checkpoint folder, or a name that 'sluice list' shows");
 }
 
-void add_threads_option(Command& command, int& value) {
+void add_threads(Command& command, int& value) {
   command.option("--threads", value, "CPU threads; 0: one per core", {0, kMostThreads});
 }
 
-void add_isa_option(Command& command, std::string& value) {
+void add_isa(Command& command, std::string& value) {
   command.choice("--isa", value, {"sse4", "avx2", "avxvnni", "avx512", "amx", "neon", "dotprod", "i8mm"},
                  "Use a lower instruction set than the CPU's best");
 }
 
-void add_backend_option(Command& command, std::string& value) {
+void add_backend(Command& command, std::string& value) {
   command.choice("--backend", value, {"auto", "cpu", "cuda", "reference"}, "Backend to compute with");
 }
 
-void add_cache_option(Command& command, std::string& value) {
+void add_cache(Command& command, std::string& value) {
   command.checked("--kv-bits", value,
                   "Format of the KV cache: bits (2, 3, 4, 5, 6, 8 or bf16) for both, e.g. 4, or for keys and "
                   "values each, e.g. 8,bf16; f32; or auto (F32 on CPUs, BF16 on GPUs)",
@@ -67,22 +67,22 @@ std::optional<std::string> check_cache(const std::string& text) {
   return complaint_of([&] { parse_cache(text, ignored); });
 }
 
-void add_routing_option(Command& command, std::string& value) {
+void add_routing(Command& command, std::string& value) {
   command.checked(
       "--routing", value,
       "Skew of the random routers: zipf:1.0 makes them prefer some experts, with shares by Zipf's law",
       [](const std::string& text) { return complaint_of([&] { zipf_exponent(text); }); });
 }
 
-void add_engine_options(Command& command, ModelOptions& options) {
+void add_engine(Command& command, Model& options) {
   EngineOptions& engine = options.engine;
   command.group("Computing and memory");
-  add_backend_option(command, engine.backend);
-  add_threads_option(command, engine.threads);
-  add_isa_option(command, engine.isa);
+  add_backend(command, engine.backend);
+  add_threads(command, engine.threads);
+  add_isa(command, engine.isa);
   command.option("--prefill-chunk", engine.prefill_chunk, "Prompt tokens per pass; 0: the backend's default",
                  {0, 1 << 20});
-  add_cache_option(command, options.kv);
+  add_cache(command, options.kv);
   command.size("--memory", engine.memory,
                "Maximum RAM to use, e.g. 6GB; experts that do not fit stay on disk; default: no limit");
   command.size("--vram", engine.vram,
@@ -120,16 +120,16 @@ double zipf_exponent(const std::string& routing) {
   throw Error(ErrorKind::input, "expected zipf: and a number above 0");
 }
 
-bool ModelOptions::bundled() const {
+bool Model::bundled() const {
   std::error_code error;
   return !fs::is_directory(model, error) && folder().parent_path() == bundled_models();
 }
 
-fs::path ModelOptions::folder() const {
+fs::path Model::folder() const {
   return find_model(model, model_folders());
 }
 
-void ModelOptions::resolve() {
+void Model::resolve() {
   parse_cache(kv, engine);
 }
 
@@ -154,10 +154,10 @@ void parse_cache(const std::string& text, EngineOptions& options) {
   if (options.key_bits == 16 && options.value_bits == 16) options.cache = CacheType::bf16;
 }
 
-std::shared_ptr<Engine> ModelOptions::load() {
+std::shared_ptr<Engine> Model::load() {
   const auto load_own = [this](std::shared_ptr<engine::LayerShare> share) {
     resolve();
-    Progress progress("loading");
+    terminal::Progress progress("loading");
     EngineOptions options = engine;
     options.progress = [&](std::uint64_t done, std::uint64_t all) { progress.update(done, all); };
     options.share = std::move(share);
@@ -168,11 +168,11 @@ std::shared_ptr<Engine> ModelOptions::load() {
   return load_own(nullptr);
 }
 
-void ModelOptions::follow_if_asked() {
+void Model::follow_if_asked() {
   if (!nodes.empty() && follows_by_mpirun()) load();
 }
 
-std::shared_ptr<Engine> ModelOptions::random(const std::string& geometry, int bits) {
+std::shared_ptr<Engine> Model::random(const std::string& geometry, int bits) {
   resolve();
   if (!nodes.empty())
     throw Error(ErrorKind::unsupported,
@@ -180,4 +180,4 @@ std::shared_ptr<Engine> ModelOptions::random(const std::string& geometry, int bi
   return Engine::random(geometry, bits, engine, zipf_exponent(routing));
 }
 
-}  // namespace sluice::cli
+}  // namespace sluice::cli::options

@@ -8,24 +8,24 @@
 #include <string>
 #include <string_view>
 
-namespace sluice::cli {
+namespace sluice::cli::hub::transfer {
 
-struct HttpRequest {
+struct Request {
   std::string url;
   std::string token;       // the user's, sent to the first host only; empty: none
   std::uint64_t from = 0;  // first byte to get
 };
 
-struct HttpResult {
+struct Result {
   long status = 0;      // 0: no answer
   std::string trouble;  // why the body is incomplete; empty: it is complete
 };
 
 // Receives the next bytes of an answer with that status; returns false to stop.
-using HttpBody = std::function<bool(long status, std::string_view bytes)>;
+using Body = std::function<bool(long status, std::string_view bytes)>;
 
 // Gets a page or file and follows redirects. An interrupt throws Interrupted.
-HttpResult http_get(const HttpRequest& request, const HttpBody& body);
+Result get(const Request& request, const Body& body);
 
 // A checksum computed incrementally.
 class Checksum {
@@ -44,4 +44,4 @@ class Checksum {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace sluice::cli
+}  // namespace sluice::cli::hub::transfer

@@ -1,4 +1,4 @@
-#include "options/generation_options.h"
+#include "options/generation.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -6,7 +6,7 @@
 
 #include "sluice/generation_config.h"
 
-namespace sluice::cli {
+namespace sluice::cli::options {
 
 namespace {
 
@@ -16,7 +16,7 @@ constexpr const char* kOfModel = "the model's";
 
 }  // namespace
 
-void GenerationOptions::add(Command& command) {
+void Generation::add(Command& command) {
   SamplingSettings& sampling = options_.sampling;
   command.group("Generating");
   command.option("-n,--max-tokens", options_.max_tokens, "Maximum number of tokens to generate",
@@ -40,7 +40,7 @@ void GenerationOptions::add(Command& command) {
   command.list("--stop", options_.stop, "Text that ends the answer (may be repeated)");
 }
 
-GenerateOptions GenerationOptions::resolve(const std::filesystem::path& model) const {
+GenerateOptions Generation::resolve(const std::filesystem::path& model) const {
   GenerateOptions options = options_;
   options.sampling.temperature = kUsualTemperature;
   read_generation_config(model).apply_to(options.sampling);
@@ -49,7 +49,7 @@ GenerateOptions GenerationOptions::resolve(const std::filesystem::path& model) c
   return options;
 }
 
-nlohmann::ordered_json GenerationOptions::as_json() const {
+nlohmann::ordered_json Generation::as_json() const {
   nlohmann::ordered_json json{{"max_tokens", options_.max_tokens},
                               {"presence_penalty", options_.sampling.presence_penalty},
                               {"frequency_penalty", options_.sampling.frequency_penalty}};
@@ -66,7 +66,7 @@ nlohmann::ordered_json GenerationOptions::as_json() const {
   return json;
 }
 
-std::int64_t GenerationOptions::context(const Engine& engine, std::size_t prompt) const {
+std::int64_t Generation::context(const Engine& engine, std::size_t prompt) const {
   if (context_ != 0) return context_;
   const auto needed = static_cast<std::int64_t>(prompt) + options_.max_tokens + 1;
   return std::min(needed, engine.summary().max_positions);
@@ -76,4 +76,4 @@ std::uint64_t random_seed() {
   return std::random_device()() % 1'000'000'000;
 }
 
-}  // namespace sluice::cli
+}  // namespace sluice::cli::options

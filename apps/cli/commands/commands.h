@@ -1,11 +1,9 @@
 // One file per command; each adds itself to the parser and runs when chosen.
 #pragma once
 
-#include <exception>
+#include "parser.h"
 
-#include "options/parser.h"
-
-namespace sluice::cli {
+namespace sluice::cli::commands {
 
 void add_bench(Parser& parser);
 void add_cache(Parser& parser);
@@ -28,7 +26,4 @@ void add_tokenize(Parser& parser);
 void add_verify(Parser& parser);
 void add_version(Parser& parser);
 
-// A command ran but found something wrong; sets the exit status.
-class Failed : public std::exception {};
-
-}  // namespace sluice::cli
+}  // namespace sluice::cli::commands

@@ -1,11 +1,11 @@
-#include "options/answer_options.h"
+#include "options/answer.h"
 
 #include <nlohmann/json.hpp>
 
 #include "options/input.h"
 #include "sluice/error.h"
 
-namespace sluice::cli {
+namespace sluice::cli::options {
 
 namespace {
 
@@ -17,7 +17,7 @@ GrammarSource source(GrammarSource::Kind kind, std::string text, std::vector<std
 
 }  // namespace
 
-void AnswerOptions::add(Command& command) {
+void Answer::add(Command& command) {
   command.group("Structured output");
   command.option("--schema", schema_,
                  "Make the answer a JSON document that is valid under the schema in this file");
@@ -32,7 +32,7 @@ void AnswerOptions::add(Command& command) {
                  {0, kMostThinking}, "no limit");
 }
 
-void AnswerOptions::resolve() {
+void Answer::resolve() {
   const int forms = (schema_.empty() ? 0 : 1) + (json_object_ ? 1 : 0) + (regex_.empty() ? 0 : 1) +
                     (grammar_.empty() ? 0 : 1) + (choices_.empty() ? 0 : 1);
   if (forms > 1) fail_usage("only one of --schema, --json-object, --regex, --grammar and --choice");
@@ -56,12 +56,12 @@ void AnswerOptions::resolve() {
   request_.max_thinking_tokens = max_thinking_;
 }
 
-std::string AnswerOptions::template_variables() const {
+std::string Answer::template_variables() const {
   if (request_.tools.empty()) return "{}";
   return R"({"tools": )" + request_.tools + "}";
 }
 
-AnswerPlan AnswerOptions::plan(const Engine& engine, const std::string& prompt, bool chat) const {
+AnswerPlan Answer::plan(const Engine& engine, const std::string& prompt, bool chat) const {
   AnswerRequest request = request_;
   request.prompt = prompt;
   request.chat = chat;
@@ -90,4 +90,4 @@ nlohmann::ordered_json answer_json(const AnswerPlan& plan, const std::string& te
   return json;
 }
 
-}  // namespace sluice::cli
+}  // namespace sluice::cli::options

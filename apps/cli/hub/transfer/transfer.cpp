@@ -1,4 +1,4 @@
-#include "hub/transfer.h"
+#include "hub/transfer/transfer.h"
 
 #include <curl/curl.h>
 #include <fmt/core.h>
@@ -10,7 +10,7 @@
 #include "sluice/error.h"
 #include "terminal/signals.h"
 
-namespace sluice::cli {
+namespace sluice::cli::hub::transfer {
 
 namespace {
 
@@ -20,7 +20,7 @@ constexpr long kMostMoves = 8;
 
 struct Transfer {
   CURL* handle;
-  const HttpBody& body;
+  const Body& body;
   std::exception_ptr error;  // exceptions must not pass through C code
 };
 
@@ -37,10 +37,10 @@ std::size_t take(char* bytes, std::size_t, std::size_t size, void* user) {
 }
 
 int go_on(void*, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
-  return interrupted() ? 1 : 0;
+  return terminal::interrupted() ? 1 : 0;
 }
 
-void set_up(CURL* handle, const HttpRequest& request, Transfer& transfer) {
+void set_up(CURL* handle, const Request& request, Transfer& transfer) {
   // An encrypted connection must not be redirected to an unencrypted one.
   const char* protocols = request.url.starts_with("https:") ? "https" : "http,https";
   curl_easy_setopt(handle, CURLOPT_URL, request.url.c_str());
@@ -68,7 +68,7 @@ void set_up(CURL* handle, const HttpRequest& request, Transfer& transfer) {
 
 }  // namespace
 
-HttpResult http_get(const HttpRequest& request, const HttpBody& body) {
+Result get(const Request& request, const Body& body) {
   static const CURLcode started = curl_global_init(CURL_GLOBAL_DEFAULT);
   const std::unique_ptr<CURL, void (*)(CURL*)> handle(curl_easy_init(), curl_easy_cleanup);
   if (started != CURLE_OK || handle == nullptr)
@@ -79,8 +79,8 @@ HttpResult http_get(const HttpRequest& request, const HttpBody& body) {
   set_up(handle.get(), request, transfer);
   const CURLcode code = curl_easy_perform(handle.get());
   if (transfer.error != nullptr) std::rethrow_exception(transfer.error);
-  stop_if_interrupted();
-  HttpResult result;
+  terminal::stop_if_interrupted();
+  Result result;
   curl_easy_getinfo(handle.get(), CURLINFO_RESPONSE_CODE, &result.status);
   if (code != CURLE_OK) result.trouble = detail[0] != '\0' ? detail.data() : curl_easy_strerror(code);
   return result;
@@ -112,4 +112,4 @@ std::string Checksum::finish() {
   return text;
 }
 
-}  // namespace sluice::cli
+}  // namespace sluice::cli::hub::transfer

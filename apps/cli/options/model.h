@@ -3,14 +3,14 @@
 
 #include <memory>
 
-#include "options/parser.h"
+#include "parser.h"
 #include "sluice/engine.h"
 
-namespace sluice::cli {
+namespace sluice::cli::options {
 
 inline constexpr const char* kDefaultModel = "delta-story";
 
-struct ModelOptions {
+struct Model {
   std::string model = kDefaultModel;
   EngineOptions engine;
   std::string kv = "auto";
@@ -31,24 +31,24 @@ struct ModelOptions {
 // An error in the value of --kv-bits, or nothing.
 std::optional<std::string> check_cache(const std::string& text);
 // --kv-bits.
-void add_cache_option(Command& command, std::string& value);
+void add_cache(Command& command, std::string& value);
 inline constexpr const char* kProfileMeaning =
     "Write how often each expert was needed to this file, for --expert-policy static:FILE";
 inline constexpr const char* kJsonMeaning = "Print JSON, as described by docs/json-output.schema.json";
 // -m, --model.
-void add_model_option(Command& command, std::string& value);
+void add_model(Command& command, std::string& value);
 // Parses the value of --kv-bits; throws if it is invalid.
 void parse_cache(const std::string& text, EngineOptions& options);
 
-void add_threads_option(Command& command, int& value);
+void add_threads(Command& command, int& value);
 // --isa.
-void add_isa_option(Command& command, std::string& value);
-void add_backend_option(Command& command, std::string& value);
+void add_isa(Command& command, std::string& value);
+void add_backend(Command& command, std::string& value);
 // All of the above except routing, and options for memory.
-void add_engine_options(Command& command, ModelOptions& options);
+void add_engine(Command& command, Model& options);
 // --routing, for random weights.
-void add_routing_option(Command& command, std::string& value);
+void add_routing(Command& command, std::string& value);
 // Parses "zipf:1.0"; 0 for an empty text.
 double zipf_exponent(const std::string& routing);
 
-}  // namespace sluice::cli
+}  // namespace sluice::cli::options
