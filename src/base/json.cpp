@@ -80,7 +80,7 @@ Json parse_json(std::string_view text, const JsonSource& where, const JsonLimits
 }
 
 Json read_json_file(const std::filesystem::path& path, const JsonLimits& limits) {
-  const MappedFile file(path);
+  const files::MappedFile file(path);
   const auto bytes = file.bytes();
   return parse_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path.string(), limits);
 }

@@ -43,7 +43,7 @@ std::string name_at_hub(const std::string& folder) {
 fs::path newest_snapshot(const fs::path& repository) {
   std::error_code error;
   if (const fs::path ref = repository / "refs/main"; fs::is_regular_file(ref, error)) {
-    std::string commit = read_text_file(ref, 256);
+    std::string commit = files::read_text_file(ref, 256);
     while (!commit.empty() && (commit.back() == '\n' || commit.back() == '\r')) commit.pop_back();
     const fs::path snapshot = repository / "snapshots" / commit;
     if (commit.find('/') == std::string::npos && is_model(snapshot)) return snapshot;

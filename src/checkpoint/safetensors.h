@@ -42,16 +42,16 @@ class Safetensors {
 
 class SafetensorsFile : public Safetensors {
  public:
-  explicit SafetensorsFile(const std::filesystem::path& path) : SafetensorsFile(MappedFile(path)) {}
+  explicit SafetensorsFile(const std::filesystem::path& path) : SafetensorsFile(files::MappedFile(path)) {}
 
   const std::filesystem::path& path() const { return file_.path(); }
   std::span<const std::byte> image() const { return file_.bytes(); }
 
  private:
-  explicit SafetensorsFile(MappedFile file)
+  explicit SafetensorsFile(files::MappedFile file)
       : Safetensors(file.bytes(), file.path().string()), file_(std::move(file)) {}
 
-  MappedFile file_;
+  files::MappedFile file_;
 };
 
 }  // namespace sluice::checkpoint

@@ -36,7 +36,7 @@ class SafetensorsWriter {
   std::string path_;
   std::vector<Pending> pending_;
   size_t current_ = 0;  // the first incomplete one of pending_
-  FileWriter file_;
+  files::FileWriter file_;
 };
 
 }  // namespace sluice::checkpoint

@@ -58,7 +58,7 @@ class Conversion {
   void write(const Parameter& parameter) {
     const RowReader reader(parameter, blocks_);
     parameter.quant ? write_quantized(parameter, reader) : write_dense(parameter, reader);
-    for (const Piece& piece : parameter.pieces) release_pages(piece.tensor->data);
+    for (const Piece& piece : parameter.pieces) files::release_pages(piece.tensor->data);
   }
 
  private:
@@ -143,7 +143,7 @@ ConvertSummary convert_checkpoint(const std::filesystem::path& in, const std::fi
     summary.parameters += count(parameter);
     summary.quantized += parameter.quant ? 1 : 0;
   }
-  OutputFolder folder(out);
+  files::OutputFolder folder(out);
   ShardWriter writer(folder.path(), tensors, options.max_shard_bytes);
   summary.tensors = tensors.size();
   summary.shards = writer.shards();

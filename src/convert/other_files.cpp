@@ -77,7 +77,7 @@ void write_config(const fs::path& in, const fs::path& out, Json config, const Js
   write_old_keys(wrapped ? *text : config);
   adopt_stop_ids(in, config);
   if (!quantization.is_null()) config["quantization"] = config["quantization_config"] = quantization;
-  FileWriter file(out / "config.json");
+  files::FileWriter file(out / "config.json");
   file.write(config.dump(4));
   file.commit();
 }
@@ -88,8 +88,8 @@ void copy_text_files(const fs::path& in, const fs::path& out) {
        entry.increment(error)) {
     const std::string name = entry->path().filename().string();
     if (!is_text_file(name) || !entry->is_regular_file()) continue;
-    const MappedFile source(entry->path());
-    FileWriter target(out / name);
+    const files::MappedFile source(entry->path());
+    files::FileWriter target(out / name);
     target.write(source.bytes());
     target.commit();
   }

@@ -113,7 +113,7 @@ class PackedWriter {
     return folder_ / fmt::format("model-{:05}-of-{:05}.safetensors", ++written_, files_);
   }
   void wrote(std::string_view tensor, std::span<const std::byte> bytes) {
-    release_pages(bytes);
+    files::release_pages(bytes);
     done_ += bytes.size();
     if (progress_) progress_({tensor, done_, total_});
   }
@@ -149,13 +149,13 @@ void pack_experts(const std::filesystem::path& in, const std::filesystem::path& 
     if (!packed.contains(tensor) && !tensor->name.ends_with(checkpoint::kPackedFingerprints))
       dense.push_back(tensor);
 
-  OutputFolder folder(out);
+  files::OutputFolder folder(out);
   const std::uint64_t total = store.files().total_bytes();
   folder.require_space(total + total / 16);
   PackedWriter writer(folder.path(), layers.size() + 1, total, progress);
   writer.write_dense(dense);
   for (const PackedLayer& layer : layers) writer.write_layer(layer);
-  FileWriter config_file(folder.path() / "config.json");
+  files::FileWriter config_file(folder.path() / "config.json");
   config_file.write(config.root().dump(4));
   config_file.commit();
   copy_text_files(in, folder.path());

@@ -45,7 +45,7 @@ void ShardWriter::finish(uint64_t parameters) {
   file_.reset();
   Json index{{"metadata", {{"total_size", total_bytes_}, {"total_parameters", parameters}}}};
   for (const auto& [tensor, shard] : shard_of_) index["weight_map"][tensor] = file_name(shard);
-  FileWriter file(folder_ / "model.safetensors.index.json");
+  files::FileWriter file(folder_ / "model.safetensors.index.json");
   file.write(index.dump(4));
   file.commit();
 }

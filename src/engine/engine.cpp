@@ -19,10 +19,10 @@ namespace {
 namespace fs = std::filesystem;
 
 void load_text(const fs::path& folder, engine::Core& core) {
-  if (const auto json = read_text_file_if_present(folder / "tokenizer.json"))
+  if (const auto json = files::read_text_file_if_present(folder / "tokenizer.json"))
     core.tokenizer = text::Tokenizer::parse(*json, (folder / "tokenizer.json").string());
-  const auto config = read_text_file_if_present(folder / "tokenizer_config.json");
-  const auto jinja = read_text_file_if_present(folder / "chat_template.jinja");
+  const auto config = files::read_text_file_if_present(folder / "tokenizer_config.json");
+  const auto jinja = files::read_text_file_if_present(folder / "chat_template.jinja");
   nlohmann::ordered_json parsed = nlohmann::ordered_json::object();
   if (config) {
     parse_json(*config, (folder / "tokenizer_config.json").string());  // strict checks

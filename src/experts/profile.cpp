@@ -19,7 +19,7 @@ constexpr const char* kUses = "uses";
 
 Profile read_profile(const std::filesystem::path& path) {
   const std::string where = path.string();
-  const MappedFile file(path);
+  const files::MappedFile file(path);
   const auto bytes = file.bytes();
   const Json json =
       parse_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, {where, ErrorKind::input});
@@ -39,7 +39,7 @@ Profile read_profile(const std::filesystem::path& path) {
 }
 
 void write_profile(const Profile& profile, const std::filesystem::path& path) {
-  FileWriter file(path);
+  files::FileWriter file(path);
   file.write(Json{{kUses, profile}}.dump() + "\n");
   file.commit();
 }

@@ -41,9 +41,9 @@ bool OpenFile::unchanged() const {
 
 OpenFile open_for_reading(const std::filesystem::path& path, std::uint64_t bytes) {
   constexpr int kFlags = O_RDONLY | O_CLOEXEC;
-  OpenFile file{FileDescriptor(::open(path.c_str(), kFlags | O_DIRECT)), true};
+  OpenFile file{files::FileDescriptor(::open(path.c_str(), kFlags | O_DIRECT)), true};
   if (!file.descriptor.valid() || !reads_directly(file.descriptor.get()))
-    file = {FileDescriptor(::open(path.c_str(), kFlags)), false};
+    file = {files::FileDescriptor(::open(path.c_str(), kFlags)), false};
   if (!file.descriptor.valid()) fail(ErrorKind::input, "cannot open '{}': {}", path.string(), reason(errno));
   struct stat status {};
   if (::fstat(file.descriptor.get(), &status) != 0 || static_cast<std::uint64_t>(status.st_size) != bytes)

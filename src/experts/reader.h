@@ -43,7 +43,7 @@ class Reader {
 
 // A file open for reading, past the page cache unless the system refuses that.
 struct OpenFile {
-  FileDescriptor descriptor;
+  files::FileDescriptor descriptor;
   bool direct = false;
   // The modification time in nanoseconds; 0 if it was so shortly before the opening that the file system's
   // clock may not distinguish a later write.

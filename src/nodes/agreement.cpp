@@ -131,7 +131,7 @@ std::uint64_t fingerprint(const checkpoint::TensorFiles& files) {
   constexpr std::size_t kSamples = 64;
   constexpr std::size_t kSampleBytes = 4096;
   Writer writer;
-  writer.put(read_text_file(files.folder() / "config.json"));
+  writer.put(files::read_text_file(files.folder() / "config.json"));
   const std::vector<const checkpoint::TensorEntry*>& tensors = files.tensors();
   const std::size_t spacing = std::max<std::size_t>(1, tensors.size() / kSamples);
   for (std::size_t i = 0; i < tensors.size(); ++i) {

@@ -17,7 +17,7 @@ void GenerationConfig::apply_to(SamplingSettings& settings) const {
 
 GenerationConfig read_generation_config(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / "generation_config.json";
-  const auto text = read_text_file_if_present(path);
+  const auto text = files::read_text_file_if_present(path);
   if (!text) return {};
   const std::string where = path.string();
   const Json json = parse_json(*text, where);

@@ -294,7 +294,7 @@ std::uint64_t write_random_gguf(std::string_view geometry, int bits, const std::
     tensors.push_back(gguf_tensor(tensor, blocks, routing));
     total += tensors.back().bytes();
   }
-  FileWriter writer(file);
+  files::FileWriter writer(file);
   writer.write(header_of(config.at("text_config"), tensors));
   std::uint64_t done = 0;
   for (const GgufTensor& tensor : tensors) {

@@ -60,7 +60,7 @@ Json quantization(const checkpoint::RandomBinder& binder, int bits, bool wrapped
 }
 
 void write_text(const fs::path& path, const std::string& text) {
-  FileWriter file(path);
+  files::FileWriter file(path);
   file.write(text);
   file.commit();
 }
@@ -120,7 +120,7 @@ std::uint64_t write_random_model(std::string_view geometry, int bits, const fs::
   }
   ends.push_back(tensors.size());
 
-  OutputFolder output(folder);
+  files::OutputFolder output(folder);
   output.require_space(total);
   std::uint64_t done = 0;
   Json map = Json::object();

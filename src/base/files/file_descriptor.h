@@ -5,7 +5,7 @@
 
 #include <utility>
 
-namespace sluice {
+namespace sluice::files {
 
 class FileDescriptor {
  public:
@@ -26,4 +26,4 @@ class FileDescriptor {
   int value_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::files

@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "base/files/temporary.h"
 
-namespace sluice {
+namespace sluice::files {
 namespace {
 
 constexpr int kMaxTemporaries = 1000;
@@ -73,4 +73,4 @@ void FileWriter::fail_with_errno(std::string_view action) const {
        std::generic_category().message(code));
 }
 
-}  // namespace sluice
+}  // namespace sluice::files

@@ -8,7 +8,7 @@
 
 #include "base/files/file_descriptor.h"
 
-namespace sluice {
+namespace sluice::files {
 
 // Writes to a temporary file beside `path` and moves it there on commit(). Without a commit (an error, an
 // exception, a full disk) the temporary is removed, and an older file at `path` stays unchanged. Temporaries
@@ -34,4 +34,4 @@ class FileWriter {
   FileDescriptor file_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::files

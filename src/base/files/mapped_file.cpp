@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "base/files/file_descriptor.h"
 
-namespace sluice {
+namespace sluice::files {
 namespace {
 
 std::span<const std::byte> map(const std::filesystem::path& path) {
@@ -78,4 +78,4 @@ void release_pages(std::span<const std::byte> mapped) {
     ::madvise(const_cast<std::byte*>(mapped.data()) + (first - begin), last - first, MADV_DONTNEED);
 }
 
-}  // namespace sluice
+}  // namespace sluice::files

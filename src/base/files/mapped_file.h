@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <span>
 
-namespace sluice {
+namespace sluice::files {
 
 // A complete file, mapped read-only. It must not be truncated while mapped: reading past its new end raises a
 // signal, not an error.
@@ -30,4 +30,4 @@ class MappedFile {
 // Lets the system reclaim the memory of mapped bytes that will hardly be read again; they stay valid.
 void release_pages(std::span<const std::byte> mapped);
 
-}  // namespace sluice
+}  // namespace sluice::files

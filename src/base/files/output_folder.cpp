@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/files/temporary.h"
 
-namespace sluice {
+namespace sluice::files {
 
 namespace fs = std::filesystem;
 
@@ -71,4 +71,4 @@ void OutputFolder::commit() {
   folder_.close();
 }
 
-}  // namespace sluice
+}  // namespace sluice::files

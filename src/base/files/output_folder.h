@@ -6,7 +6,7 @@
 
 #include "base/files/file_descriptor.h"
 
-namespace sluice {
+namespace sluice::files {
 
 // Filled under a temporary name beside its final path and moved there on commit(); removed without a commit.
 // Temporaries that killed writers to the same path left are removed first.
@@ -29,4 +29,4 @@ class OutputFolder {
   FileDescriptor folder_;  // open and locked while it is filled
 };
 
-}  // namespace sluice
+}  // namespace sluice::files

@@ -13,7 +13,7 @@
 #include <system_error>
 #include <vector>
 
-namespace sluice {
+namespace sluice::files {
 namespace {
 
 namespace fs = std::filesystem;
@@ -73,4 +73,4 @@ void remove_stale_temporaries(const fs::path& path) {
   for (const fs::path& temporary : found) remove_if_stale(temporary);
 }
 
-}  // namespace sluice
+}  // namespace sluice::files

@@ -5,7 +5,7 @@
 
 #include "base/files/file_descriptor.h"
 
-namespace sluice {
+namespace sluice::files {
 
 // "model.4711-0.tmp" for "model": a name for this process and attempt.
 std::filesystem::path temporary_beside(const std::filesystem::path& path, int attempt);
@@ -17,4 +17,4 @@ bool claim_temporary(const FileDescriptor& file, const std::filesystem::path& te
 // Removes temporaries for `path` that no process has locked: their writers were killed.
 void remove_stale_temporaries(const std::filesystem::path& path);
 
-}  // namespace sluice
+}  // namespace sluice::files

@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "base/files/mapped_file.h"
 
-namespace sluice {
+namespace sluice::files {
 
 std::string read_text_file(const std::filesystem::path& path, std::size_t max_bytes) {
   const MappedFile file(path);
@@ -20,4 +20,4 @@ std::optional<std::string> read_text_file_if_present(const std::filesystem::path
   return read_text_file(path);
 }
 
-}  // namespace sluice
+}  // namespace sluice::files

@@ -153,7 +153,7 @@ ops::Buffer copy_dense(models::Model& model, const checkpoint::TensorFiles& file
       static_cast<std::byte*>(block.data()),
       [&](void* to, const void* from, std::size_t bytes) { copy(to, from, bytes); }, progress);
   // Releases the pages that binding read through the mapping.
-  for (const checkpoint::SafetensorsFile& file : files.files()) release_pages(file.image());
+  for (const checkpoint::SafetensorsFile& file : files.files()) files::release_pages(file.image());
   return block;
 }
 

@@ -37,7 +37,7 @@ void remove_temporaries(const fs::path& folder) {
     if (at != std::string::npos && at + kPrefixFileEnding.size() < name.size())
       left.insert(folder / name.substr(0, at + kPrefixFileEnding.size()));
   }
-  for (const fs::path& path : left) remove_stale_temporaries(path);
+  for (const fs::path& path : left) files::remove_stale_temporaries(path);
 }
 
 FilePtr stored(const PrefixFile& head, std::uint64_t bytes) {

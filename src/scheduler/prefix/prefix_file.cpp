@@ -107,7 +107,7 @@ class Reader {
   }
 
   std::filesystem::path path_;
-  FileDescriptor file_;
+  files::FileDescriptor file_;
   std::uint64_t size_ = 0;
 };
 
@@ -185,7 +185,7 @@ void write_prefix_file(const std::filesystem::path& folder, PrefixFile& file,
     file.checksums.push_back(experts::fingerprint(blocks.subspan(i * file.block_bytes, file.block_bytes)));
   Head head = head_of(file);
   file.checksum = head.checksum = checksum_of(head, file);
-  FileWriter writer(folder / file.name());
+  files::FileWriter writer(folder / file.name());
   writer.write(bytes_of(head));
   writer.write(bytes_of(file.ids));
   writer.write(bytes_of(file.checksums));

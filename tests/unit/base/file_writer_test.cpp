@@ -8,7 +8,7 @@
 #include "expect_error.h"
 #include "temporary_folder.h"
 
-namespace sluice {
+namespace sluice::files {
 namespace {
 
 TEST(FileWriter, CommitsWhatWasWritten) {
@@ -92,4 +92,4 @@ TEST(FileWriter, SaysWhatIsWrongWithAPath) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::files

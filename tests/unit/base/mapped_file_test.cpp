@@ -11,7 +11,7 @@
 #include "expect_error.h"
 #include "temporary_folder.h"
 
-namespace sluice {
+namespace sluice::files {
 namespace {
 
 std::string text(std::span<const std::byte> bytes) {
@@ -71,4 +71,4 @@ TEST(MappedFile, SaysWhatIsWrongWithAPath) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::files

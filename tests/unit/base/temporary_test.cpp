@@ -12,7 +12,7 @@
 #include "base/files/output_folder.h"
 #include "temporary_folder.h"
 
-namespace sluice {
+namespace sluice::files {
 namespace {
 
 namespace fs = std::filesystem;
@@ -93,4 +93,4 @@ TEST(Temporary, WhatAnotherRemovedIsNotClaimed) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::files

@@ -58,7 +58,7 @@ class ExpertFile {
   }
 
   TemporaryFolder folder_;
-  MappedFile file_;
+  files::MappedFile file_;
   std::vector<ops::Weight> matrices_[3];
 };
 
