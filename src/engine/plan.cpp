@@ -120,7 +120,8 @@ void plan_streaming(const ModelSummary& summary, const Streaming& needs, const P
     // Predicted experts are fetched while others are computed.
     return 1 / std::max(compute, (1 - hit_rate) * chosen * needs.one_each / plan.beyond_bytes_per_second);
   };
-  const std::vector<double> shares = checkpoint::zipf_shares(summary.experts, summary.experts_per_token, 1);
+  const std::vector<double> shares =
+      checkpoint::random::zipf_shares(summary.experts, summary.experts_per_token, 1);
   const double popular = std::accumulate(shares.begin(), shares.begin() + plan.expert_slots, 0.0) / chosen;
   plan.even_tokens_per_second = speed(to_double(plan.expert_slots) / to_double(summary.experts));
   plan.decode_tokens_per_second = speed(popular);
@@ -211,7 +212,7 @@ MemoryPlan plan_model(const std::filesystem::path& folder, const PlanOptions& op
 
 MemoryPlan plan_geometry(std::string_view geometry, int bits, const PlanOptions& options,
                          const EngineOptions& engine) {
-  checkpoint::RandomBinder binder(bits, nullptr);
+  checkpoint::random::RandomBinder binder(bits, nullptr);
   return plan(
       models::build(checkpoint::Config(models::geometry_config(geometry), std::string(geometry)), binder),
       options, engine, {});

@@ -54,7 +54,7 @@ struct GgufTensor {
   const BlockType* blocks;          // null: F32
   double low;
   double high;  // upper bound of F32 contents
-  std::optional<checkpoint::SkewedRouting> skew = {};
+  std::optional<checkpoint::random::SkewedRouting> skew = {};
   std::uint64_t bytes() const {
     std::uint64_t elements = 1;
     for (const std::int64_t dim : shape) elements *= static_cast<std::uint64_t>(dim);
@@ -106,15 +106,15 @@ std::string gguf_name(const std::string& name) {
   return fmt::format("blk.{}.{}", layer, found->second);
 }
 
-GgufTensor gguf_tensor(const checkpoint::RandomTensor& tensor, const BlockType& blocks,
-                       const checkpoint::RandomRouting& routing) {
+GgufTensor gguf_tensor(const checkpoint::random::RandomTensor& tensor, const BlockType& blocks,
+                       const checkpoint::random::RandomRouting& routing) {
   GgufTensor to{gguf_name(tensor.info.name), tensor.info.shape, nullptr, tensor.low, tensor.high};
   constexpr std::string_view kWeight = ".weight";
   if (routing.zipf > 0 && tensor.info.name.ends_with(kWeight) && tensor.info.shape.size() >= 2) {
     const std::string module = tensor.info.name.substr(0, tensor.info.name.size() - kWeight.size());
     ops::Shape shape;
     for (const std::int64_t dim : tensor.info.shape) shape.push_back(dim);
-    checkpoint::SkewedRouting skew(module, shape, routing.chosen, routing.zipf);
+    checkpoint::random::SkewedRouting skew(module, shape, routing.chosen, routing.zipf);
     if (skew.applies()) to.skew = std::move(skew);
   }
   // Dimensions of size 1 are omitted.
@@ -250,14 +250,14 @@ void skew(const GgufTensor& tensor, std::span<std::byte> bytes) {
 }
 
 std::vector<std::byte> contents_of(const GgufTensor& tensor) {
-  using Fill = checkpoint::RandomTensor::Fill;
+  using Fill = checkpoint::random::RandomTensor::Fill;
   std::vector<std::byte> bytes(to_size(tensor.bytes()));
   const bool packed = tensor.blocks != nullptr;
-  checkpoint::fill_random({{tensor.name, checkpoint::FileDType::f32, {}},
-                           packed ? Fill::bits : Fill::uniform,
-                           tensor.low,
-                           tensor.high},
-                          bytes);
+  checkpoint::random::fill_random({{tensor.name, checkpoint::FileDType::f32, {}},
+                                   packed ? Fill::bits : Fill::uniform,
+                                   tensor.low,
+                                   tensor.high},
+                                  bytes);
   if (packed) {
     const BlockType& type = *tensor.blocks;
     // About the spread of the other weights, centred at zero.
@@ -284,13 +284,13 @@ std::uint64_t write_random_gguf(std::string_view geometry, int bits, const std::
   if (config.at("model_type") != "qwen3_5_moe")
     fail(ErrorKind::input,
          "'{}' is not a Qwen3.5 model with experts, the only kind that can be written as GGUF", geometry);
-  checkpoint::RandomBinder binder(16, nullptr);
+  checkpoint::random::RandomBinder binder(16, nullptr);
   models::build(checkpoint::Config(config, std::string(geometry)), binder);
-  const checkpoint::RandomRouting routing{
+  const checkpoint::random::RandomRouting routing{
       zipf, config.at("text_config").at("num_experts_per_tok").get<std::int64_t>()};
   std::vector<GgufTensor> tensors;
   std::uint64_t total = 0;
-  for (const checkpoint::RandomTensor& tensor : binder.tensors()) {
+  for (const checkpoint::random::RandomTensor& tensor : binder.tensors()) {
     tensors.push_back(gguf_tensor(tensor, blocks, routing));
     total += tensors.back().bytes();
   }

@@ -19,7 +19,7 @@ namespace sluice {
 namespace {
 
 namespace fs = std::filesystem;
-using checkpoint::RandomTensor;
+using checkpoint::random::RandomTensor;
 
 constexpr std::uint64_t kShardBytes = std::uint64_t{5} << 30;
 
@@ -45,14 +45,14 @@ void write_shard(const fs::path& path, std::span<const RandomTensor> tensors, bo
   std::vector<std::byte> bytes;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     bytes.resize(to_size(*size_bytes(tensors[i].info)));
-    checkpoint::fill_random(tensors[i], bytes);
+    checkpoint::random::fill_random(tensors[i], bytes);
     writer.write(infos[i].name, bytes);
     wrote(bytes.size());
   }
   writer.finish();
 }
 
-Json quantization(const checkpoint::RandomBinder& binder, int bits, bool wrapped) {
+Json quantization(const checkpoint::random::RandomBinder& binder, int bits, bool wrapped) {
   Json block{{"group_size", 64}, {"bits", bits}, {"mode", "affine"}};
   for (const std::string& module : binder.eight_bit_modules())
     block[stored_name(module, wrapped)] = {{"group_size", 64}, {"bits", 8}};
@@ -65,7 +65,7 @@ void write_text(const fs::path& path, const std::string& text) {
   file.commit();
 }
 
-checkpoint::RandomRouting routing_of(const Json& config, int bits, double zipf) {
+checkpoint::random::RandomRouting routing_of(const Json& config, int bits, double zipf) {
   if (zipf == 0) return {};
   if (!(zipf > 0 && zipf <= 4) || bits == 16)
     fail(ErrorKind::input,
@@ -85,7 +85,7 @@ std::shared_ptr<Engine> Engine::random(std::string_view geometry, int bits, cons
   auto core = std::make_unique<engine::Core>();
   core->start(options);
   const Json config = models::geometry_config(geometry);
-  checkpoint::RandomBinder binder(bits, &core->store, routing_of(config, bits, zipf));
+  checkpoint::random::RandomBinder binder(bits, &core->store, routing_of(config, bits, zipf));
   core->model = models::build(checkpoint::Config(config, std::string(geometry)), binder);
   {
     ThreadPool pool(std::max(1, to_int(std::thread::hardware_concurrency())));
@@ -101,7 +101,7 @@ std::uint64_t write_random_model(std::string_view geometry, int bits, const fs::
                                  double zipf) {
   check_bits(bits);
   Json config = models::geometry_config(geometry);
-  checkpoint::RandomBinder binder(bits, nullptr, routing_of(config, bits, zipf));
+  checkpoint::random::RandomBinder binder(bits, nullptr, routing_of(config, bits, zipf));
   models::build(checkpoint::Config(config, std::string(geometry)), binder);
   const bool wrapped = config.contains("text_config");
   if (bits != 16)

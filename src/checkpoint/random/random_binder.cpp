@@ -8,7 +8,7 @@
 #include "checkpoint/random/random_routing.h"
 #include "checkpoint/tensor_type.h"
 
-namespace sluice::checkpoint {
+namespace sluice::checkpoint::random {
 
 namespace {
 
@@ -167,4 +167,4 @@ ops::ConstView RandomBinder::parameter(const std::string& tensor, const ops::Sha
   return {view.data, view.dtype, shape};
 }
 
-}  // namespace sluice::checkpoint
+}  // namespace sluice::checkpoint::random

@@ -9,7 +9,7 @@
 #include "checkpoint/tensor_info.h"
 #include "checkpoint/weight_store.h"
 
-namespace sluice::checkpoint {
+namespace sluice::checkpoint::random {
 
 // One tensor as MLX would store it, and how to fill it.
 struct RandomTensor {
@@ -63,4 +63,4 @@ class RandomBinder final : public Binder {
   std::vector<std::string> eight_bit_modules_;
 };
 
-}  // namespace sluice::checkpoint
+}  // namespace sluice::checkpoint::random

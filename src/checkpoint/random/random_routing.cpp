@@ -7,7 +7,7 @@
 
 #include "base/integer_cast.h"
 
-namespace sluice::checkpoint {
+namespace sluice::checkpoint::random {
 
 namespace {
 
@@ -123,4 +123,4 @@ void skew_routing(const std::string& module, const ops::Shape& shape, std::int64
   }
 }
 
-}  // namespace sluice::checkpoint
+}  // namespace sluice::checkpoint::random

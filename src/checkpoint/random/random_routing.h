@@ -14,7 +14,7 @@
 
 #include "checkpoint/random/random_binder.h"
 
-namespace sluice::checkpoint {
+namespace sluice::checkpoint::random {
 
 // The fractions of tokens that choose each expert, by rank; they sum to `chosen`.
 std::vector<double> zipf_shares(std::int64_t experts, std::int64_t chosen, double exponent);
@@ -40,4 +40,4 @@ class SkewedRouting {
 void skew_routing(const std::string& module, const ops::Shape& shape, std::int64_t chosen, double exponent,
                   RandomTensor& scales, RandomTensor& biases);
 
-}  // namespace sluice::checkpoint
+}  // namespace sluice::checkpoint::random

@@ -231,7 +231,7 @@ TEST(RandomRouting, FollowsZipfsLaw) {
   for (std::int32_t id = 0; id < 400; ++id) session->step(id * 5 % 2048);
   for (std::vector<std::uint32_t> uses : expert_usage(*engine).uses) {
     std::sort(uses.rbegin(), uses.rend());
-    const std::vector<double> shares = checkpoint::zipf_shares(32, 8, 1.0);
+    const std::vector<double> shares = checkpoint::random::zipf_shares(32, 8, 1.0);
     for (const std::size_t rank : {0, 3, 7, 15, 31})
       EXPECT_NEAR(uses[rank] / 400.0, shares[rank], 0.12) << "rank " << rank;
   }
