@@ -104,35 +104,35 @@ void Core::stay_within_memory(std::uint64_t dense) {
   if (!store.has_files())
     fail(ErrorKind::unsupported,
          "random weights are in memory already and cannot be limited; write them with 'sluice random' first");
-  streamed.cache = make_cache(model, store, options);
-  const std::int64_t least = least_slots(model.decoder);
+  streamed.cache = placement::make_cache(model, store, options);
+  const std::int64_t least = placement::least_slots(model.decoder);
   budget.set_cache(streamed.cache.get(), least, options.expert_slots);
   fit_chunk(dense + streamed.cache->bytes(least));
   weights_claim = budget.claim(dense, least_session(0));
-  streamed.dense = copy_dense(model, store.files(), options.progress);
-  set_foresight(model.decoder);
+  streamed.dense = placement::copy_dense(model, store.files(), options.progress);
+  placement::set_foresight(model.decoder);
 }
 
 void Core::stay_within_vram(std::uint64_t dense) {
   experts::parse_miss(options.miss);  // checked before anything is copied
   const auto pinned = [this](std::size_t bytes) { return backend->allocate_pinned(bytes); };
-  streamed.cache = make_cache(model, store, options, pinned);
+  streamed.cache = placement::make_cache(model, store, options, pinned);
   experts::Cache& cache = *streamed.cache;
-  const std::int64_t least = least_slots(model.decoder);
+  const std::int64_t least = placement::least_slots(model.decoder);
   cache.set_slots(most_slots(summary.experts, least, [&](std::int64_t n) {
     return options.memory == 0 || cache.bytes(n) <= options.memory;
   }));
   if (!store.has_files()) fill(cache);
   const std::uint64_t beside = experts::DeviceTier::bytes(cache.store(), least) + least_session(0);
   weights_claim = budget.claim(dense, options.expert_slots > 0 ? 0 : beside);
-  placed = upload(model, *backend, settings.prefill_chunk, options.progress, false);
+  placed = placement::upload(model, *backend, settings.prefill_chunk, options.progress, false);
 }
 
 void Core::place_experts(std::uint64_t session) {
   if (backend->traits().host_memory || streamed.cache == nullptr || streamed.tier != nullptr ||
       computes_experts_beside())
     return;
-  const std::int64_t least = least_slots(model.decoder);
+  const std::int64_t least = placement::least_slots(model.decoder);
   const auto bytes = [&](std::int64_t n) { return experts::DeviceTier::bytes(streamed.cache->store(), n); };
   const std::int64_t slots = options.expert_slots > 0
                                  ? std::min(std::max(options.expert_slots, least), summary.experts)
@@ -140,7 +140,8 @@ void Core::place_experts(std::uint64_t session) {
                                      return bytes(n) + session <= budget.left();
                                    });
   tier_claim = budget.claim(bytes(slots), options.expert_slots > 0 ? 0 : session);
-  make_tier(model, *backend, streamed, {slots, settings.prefill_chunk, settings.activations}, options);
+  placement::make_tier(model, *backend, streamed, {slots, settings.prefill_chunk, settings.activations},
+                       options);
 }
 
 void Core::keep_own_layers() {
@@ -173,7 +174,7 @@ void Core::keep_experts_alone() {
     backend = make_processor();
     settings = settings_for(options, backend->traits());
   }
-  for_each_part(model.decoder, [](PartKind kind, auto& part, double) {
+  placement::for_each_part(model.decoder, [](PartKind kind, auto& part, double) {
     if (kind != PartKind::experts && kind != PartKind::router) part = {};
   });
 }
@@ -191,12 +192,12 @@ void Core::stay_beside(std::uint64_t dense, std::uint64_t experts) {
   streamed.cpu = make_processor();
   host_budget.set_limit(options.memory, "--memory", options.share->name());
   if (options.expert_slots > 0 || (options.memory > 0 && experts > options.memory)) {
-    streamed.cache = make_cache(model, store, options);
-    host_budget.set_cache(streamed.cache.get(), least_slots(model.decoder), options.expert_slots);
+    streamed.cache = placement::make_cache(model, store, options);
+    host_budget.set_cache(streamed.cache.get(), placement::least_slots(model.decoder), options.expert_slots);
     host_budget.claim(0);
   }
   weights_claim = budget.claim(dense, least_session(0));
-  placed = upload(model, *backend, settings.prefill_chunk, options.progress, false);
+  placed = placement::upload(model, *backend, settings.prefill_chunk, options.progress, false);
 }
 
 void Core::place_weights() {
@@ -211,7 +212,7 @@ void Core::place_weights() {
   } else if (!claim_all(held.weight_bytes, experts)) {
     host ? stay_within_memory(dense) : stay_within_vram(dense);
   } else if (!host) {
-    placed = upload(model, *backend, settings.prefill_chunk, options.progress);
+    placed = placement::upload(model, *backend, settings.prefill_chunk, options.progress);
     store = {};
   }
   options.progress = {};  // the callable is the caller's and may not outlive loading

@@ -54,12 +54,12 @@ struct Core {
   Settings settings;
   std::unique_ptr<ops::Backend> backend;
   checkpoint::WeightStore store;
-  PlacedModel placed;      // copies on a device with memory of its own
-  StreamedModel streamed;  // for experts that are not all in memory
-  Budget budget;
-  Budget host_budget;  // for experts that the CPU computes beside a device
-  Budget::Claim weights_claim;
-  Budget::Claim tier_claim;
+  placement::PlacedModel placed;      // copies on a device with memory of its own
+  placement::StreamedModel streamed;  // for experts that are not all in memory
+  placement::Budget budget;
+  placement::Budget host_budget;  // for experts that the CPU computes beside a device
+  placement::Budget::Claim weights_claim;
+  placement::Budget::Claim tier_claim;
   models::Model model;
   ModelSummary summary;  // of the complete model, whichever nodes hold it
   std::optional<text::Tokenizer> tokenizer;

@@ -125,7 +125,7 @@ class ForwardPass {
   Core& core_;
   Workspace& workspace_;
   std::int64_t chunk_;
-  Budget::Claim claim_;
+  placement::Budget::Claim claim_;
   state::StatePool pool_;
   layers::Arena arena_;        // of steps
   ops::Buffer step_logits_;    // a row per sequence of a step; recorded steps keep the address

@@ -89,7 +89,7 @@ Streaming streaming_needs(const models::Model& model, const ModelSummary& summar
   needs.one_each = to_double(experts) / to_double(summary.experts);
   // A device needs room for all experts of one layer, for prompts.
   const std::uint64_t prompt = place.traits.host_memory ? 0 : experts / summary.layers;
-  const std::int64_t least = engine::least_slots(model.decoder);
+  const std::int64_t least = engine::placement::least_slots(model.decoder);
   const auto least_experts = static_cast<std::uint64_t>(to_double(least) * needs.one_each);
   const std::uint64_t fixed = summary.weight_bytes - experts + context + prompt;
   fit_chunk(model, fixed + least_experts, place);

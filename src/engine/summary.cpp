@@ -86,7 +86,7 @@ ModelSummary summarize(const models::Model& model, const state::CacheFormat& cac
   summary.vocab = decoder.vocab;
   summary.max_positions = model.max_positions;
   Counter counter(summary);
-  for_each_part(decoder, [&](PartKind kind, const auto& tensor, double active) {
+  placement::for_each_part(decoder, [&](PartKind kind, const auto& tensor, double active) {
     if (decoder.tied && kind == PartKind::output_head) return;
     counter.add(kind, tensor, decoder.tied && kind == PartKind::embedding ? 1.0 : active);
   });

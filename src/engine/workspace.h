@@ -51,7 +51,7 @@ class Workspace {
 
   Core& core_;
   std::int64_t tokens_ = 0;
-  std::vector<Budget::Claim> claims_;
+  std::vector<placement::Budget::Claim> claims_;
   layers::Arena arena_;
   ops::Buffer ids_;
   ops::Buffer positions_;

@@ -76,8 +76,8 @@ ModelCost cost_of(const layers::Decoder& decoder) {
   for (const layers::DecoderLayer& layer : decoder.layers) {
     LayerCost& own = cost.layers.emplace_back();
     const auto count = [&](PartKind, const auto& part, double active) { add(own, part, active); };
-    std::visit([&](const auto& mixer) { engine::for_each_part_of(mixer, count); }, layer.mixer);
-    std::visit([&](const auto& mlp) { engine::for_each_part_of(mlp, count); }, layer.mlp);
+    std::visit([&](const auto& mixer) { engine::placement::for_each_part_of(mixer, count); }, layer.mixer);
+    std::visit([&](const auto& mlp) { engine::placement::for_each_part_of(mlp, count); }, layer.mlp);
   }
   add(cost.ends, decoder.lm_head, 1);
   if (!decoder.tied) add(cost.ends, decoder.embed_tokens, 0);

@@ -154,7 +154,7 @@ void Loop::sweep() {
 // NOLINTNEXTLINE(performance-unnecessary-value-param)
 void Loop::finish(SequencePtr sequence, std::exception_ptr error) {
   const auto now = Clock::now();
-  engine::AnswerStream& answer = sequence->answer;
+  engine::answer::AnswerStream& answer = sequence->answer;
   if (sequence->mask.valid()) sequence->mask.wait();
   const bool cut = answer.open();
   answer.end(FinishReason::cancelled);
@@ -344,7 +344,7 @@ void Loop::take_choices(const Passes::Result& result) {
 
 void Loop::take_choice(const SequencePtr& sequence, const SampledToken& chosen) {
   if (!sequence->first) sequence->first = Clock::now();
-  engine::AnswerStream& answer = sequence->answer;
+  engine::answer::AnswerStream& answer = sequence->answer;
   try {
     if (auto token = answer.push(chosen)) {
       sequence->tokens.push_back(token->id);

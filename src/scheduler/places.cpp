@@ -53,7 +53,7 @@ Places::Places(engine::Core& core, const SchedulerOptions& settled)
       reuse_decoded_(settled.reuse_decoded),
       memory_claim_(core.backend->traits().host_memory && settled.remember_prompts
                         ? core.budget.claim(settled.cache_memory)
-                        : engine::Budget::Claim()),
+                        : engine::placement::Budget::Claim()),
       memory_([backend = core.backend.get()](std::size_t bytes) { return backend->allocate_pinned(bytes); },
               {.kept = settled.cache_memory + (settled.cache_folder.empty() ? 0 : kOnTheWay),
                .ahead = core.backend->traits().host_memory ? 0 : kAhead}),

@@ -94,7 +94,7 @@ class Places {
   std::vector<std::int32_t> message_ends_;  // tokens that end a message
   std::int64_t spacing_;
   bool reuse_decoded_;
-  engine::Budget::Claim memory_claim_;
+  engine::placement::Budget::Claim memory_claim_;
   HostMemory memory_;
   std::unique_ptr<PageOwner> owner_;
   std::optional<PrefixTree> tree_;

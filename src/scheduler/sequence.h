@@ -52,7 +52,7 @@ struct Sequence {
   Clock::time_point arrived = Clock::now();
   Clock::time_point deadline = Clock::time_point::max();
 
-  engine::AnswerStream answer;
+  engine::answer::AnswerStream answer;
   std::vector<std::int32_t> tokens;  // the prompt, then what was generated
   const std::int64_t prompt;         // tokens of it
   const Salt salt;

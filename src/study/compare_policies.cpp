@@ -83,7 +83,7 @@ std::vector<Passes> record(const std::shared_ptr<Engine>& engine, std::span<cons
 }  // namespace
 
 ExpertUsage expert_usage(const Engine& engine) {
-  const engine::StreamedModel& streamed = engine::core(engine).streamed;
+  const engine::placement::StreamedModel& streamed = engine::core(engine).streamed;
   const auto describe = [](std::int64_t slots, std::string reader, experts::Usage usage) -> ExpertUsage {
     return {slots,        std::move(reader), usage.hits,         usage.misses,         usage.foreseen,
             usage.unused, usage.bytes_read,  usage.wait_seconds, std::move(usage.uses)};

@@ -200,7 +200,7 @@ Times time_passes(engine::Core& core, engine::ForwardPass& pass, const ModelBenc
 // Memory bandwidth in bytes per second, measured with what the budget leaves besides the minimum of experts.
 double peak_within_budget(engine::Core& core) {
   const std::uint64_t spare = core.budget.limit() > 0 ? std::max<std::uint64_t>(1, core.budget.spare()) : 0;
-  const engine::Budget::Claim claim = core.budget.claim(spare > 1 ? spare : 0);
+  const engine::placement::Budget::Claim claim = core.budget.claim(spare > 1 ? spare : 0);
   return core.backend->measure_rates(spare).read_bytes_per_second;
 }
 

@@ -61,14 +61,14 @@ double bytes_moved(const Op& op, const PassExtent& extent) {
       const double all = field.experts->shape()[0];
       bytes += to_double((*field.experts)[0].bytes()) * std::min(all, to_double(choices));
     } else if (const std::int64_t rows = cache_rows(field); rows > 0) {
-      const double row = to_double(engine::bytes_of(field.view)) /
+      const double row = to_double(engine::placement::bytes_of(field.view)) /
                          to_double(field.pooled ? field.view.dim(0) : 1) / to_double(rows);
       const bool appends = field.role == ops::Role::in_place;
       bytes += row * (appends ? tokens : sequences * to_double(extent.rows()));
     } else if (field.pooled) {
-      bytes += 2.0 * engine::bytes_of(field.view) * sequences / to_double(field.view.dim(0));
+      bytes += 2.0 * engine::placement::bytes_of(field.view) * sequences / to_double(field.view.dim(0));
     } else {
-      bytes += engine::bytes_of(field.view);
+      bytes += engine::placement::bytes_of(field.view);
     }
   }
   return bytes;

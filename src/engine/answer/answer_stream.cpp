@@ -8,7 +8,7 @@
 #include "engine/core.h"
 #include "sampling/settings.h"
 
-namespace sluice::engine {
+namespace sluice::engine::answer {
 
 namespace {
 
@@ -112,4 +112,4 @@ std::optional<GeneratedToken> AnswerStream::rest() {
   return rest;
 }
 
-}  // namespace sluice::engine
+}  // namespace sluice::engine::answer

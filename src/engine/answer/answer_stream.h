@@ -9,7 +9,7 @@
 #include "sluice/session.h"
 #include "text/detokenizer.h"
 
-namespace sluice::engine {
+namespace sluice::engine::answer {
 
 // The generator gets the mask before each token, pushes the chosen token, and continues while the answer is
 // open.
@@ -52,4 +52,4 @@ class AnswerStream {
   bool open_ = true;
 };
 
-}  // namespace sluice::engine
+}  // namespace sluice::engine::answer

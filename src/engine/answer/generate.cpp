@@ -9,7 +9,7 @@ namespace sluice {
 namespace {
 
 // Generates tokens until the answer or the context ends.
-void continue_answer(Session& session, engine::AnswerStream& answer,
+void continue_answer(Session& session, engine::answer::AnswerStream& answer,
                      const std::function<bool(const GeneratedToken&)>& token, Clock::time_point start) {
   if (!answer.open()) return;
   SampledToken chosen = session.sample(answer.settings(), answer.candidates(), answer.mask());
@@ -37,7 +37,7 @@ void continue_answer(Session& session, engine::AnswerStream& answer,
 GenerateResult generate(Session& session, std::span<const std::int32_t> prompt,
                         const GenerateOptions& options,
                         const std::function<bool(const GeneratedToken&)>& token) {
-  engine::AnswerStream answer(session.engine(), options);
+  engine::answer::AnswerStream answer(session.engine(), options);
   if (prompt.empty() && session.length() == 0)
     fail(ErrorKind::input, "there is nothing to continue: the prompt is empty");
   GenerateResult& result = answer.result();

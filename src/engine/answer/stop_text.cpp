@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace sluice::engine {
+namespace sluice::engine::answer {
 
 StopText::StopText(std::vector<std::string> stops) : stops_(std::move(stops)) {
   std::erase_if(stops_, [](const std::string& stop) { return stop.empty(); });
@@ -34,4 +34,4 @@ std::string StopText::finish() {
   return std::exchange(held_, {});
 }
 
-}  // namespace sluice::engine
+}  // namespace sluice::engine::answer

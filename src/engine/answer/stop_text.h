@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace sluice::engine {
+namespace sluice::engine::answer {
 
 class StopText {
  public:
@@ -23,4 +23,4 @@ class StopText {
   bool stopped_ = false;
 };
 
-}  // namespace sluice::engine
+}  // namespace sluice::engine::answer

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 
-namespace sluice::engine {
+namespace sluice::engine::placement {
 
 void Budget::set_cache(experts::Cache* cache, std::int64_t least, std::int64_t fixed) {
   const std::lock_guard lock(mutex_);
@@ -71,4 +71,4 @@ void Budget::give_back(std::uint64_t bytes) {
   if (cache_ != nullptr) cache_->set_slots(slots_beside(claimed_));
 }
 
-}  // namespace sluice::engine
+}  // namespace sluice::engine::placement

@@ -9,7 +9,7 @@
 
 #include "experts/cache.h"
 
-namespace sluice::engine {
+namespace sluice::engine::placement {
 
 class Budget {
  public:
@@ -66,4 +66,4 @@ class Budget {
   std::int64_t fixed_ = 0;
 };
 
-}  // namespace sluice::engine
+}  // namespace sluice::engine::placement

@@ -2,7 +2,7 @@
 
 #include "base/integer_cast.h"
 
-namespace sluice::engine {
+namespace sluice::engine::placement {
 
 namespace {
 
@@ -95,4 +95,4 @@ void Layout::align() {
   bytes_ = (bytes_ + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-}  // namespace sluice::engine
+}  // namespace sluice::engine::placement

@@ -8,7 +8,7 @@
 
 #include "sluice/ops/weight.h"
 
-namespace sluice::engine {
+namespace sluice::engine::placement {
 
 std::size_t bytes_of(const ops::ConstView& view);
 
@@ -52,4 +52,4 @@ class Layout {
   std::map<const void*, std::size_t> places_;  // tied tensors are copied once
 };
 
-}  // namespace sluice::engine
+}  // namespace sluice::engine::placement

@@ -7,7 +7,7 @@
 #include "layers/decoder.h"
 #include "sluice/engine.h"
 
-namespace sluice::engine {
+namespace sluice::engine::placement {
 
 // Calls f(kind, tensor, active) with each Weight, ExpertWeights or ConstView, absent ones included; `active`
 // is the fraction of it that one token uses.
@@ -67,4 +67,4 @@ void for_each_part(Decoder& decoder,
   f(PartKind::output_head, decoder.lm_head, 1.0);
 }
 
-}  // namespace sluice::engine
+}  // namespace sluice::engine::placement

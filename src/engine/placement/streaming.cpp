@@ -12,7 +12,7 @@
 #include "engine/placement/upload.h"
 #include "experts/profile.h"
 
-namespace sluice::engine {
+namespace sluice::engine::placement {
 
 namespace {
 
@@ -239,4 +239,4 @@ void make_tier(models::Model& model, ops::Backend& backend, StreamedModel& strea
   set_foresight(model.decoder);
 }
 
-}  // namespace sluice::engine
+}  // namespace sluice::engine::placement

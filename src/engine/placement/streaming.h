@@ -8,7 +8,7 @@
 #include "models/model.h"
 #include "sluice/engine.h"
 
-namespace sluice::engine {
+namespace sluice::engine::placement {
 
 struct StreamedModel {
   ops::Buffer dense;
@@ -44,4 +44,4 @@ void make_tier(models::Model& model, ops::Backend& backend, StreamedModel& strea
 // The fewest slots per layer that do not thrash: one token's experts and one more.
 std::int64_t least_slots(const layers::Decoder& decoder);
 
-}  // namespace sluice::engine
+}  // namespace sluice::engine::placement

@@ -4,7 +4,7 @@
 #include "engine/placement/layout.h"
 #include "engine/placement/parts.h"
 
-namespace sluice::engine {
+namespace sluice::engine::placement {
 
 namespace {
 
@@ -87,4 +87,4 @@ PlacedModel upload(models::Model& model, ops::Backend& backend, std::int64_t tok
   return placed;
 }
 
-}  // namespace sluice::engine
+}  // namespace sluice::engine::placement

@@ -6,7 +6,7 @@
 #include "models/model.h"
 #include "sluice/ops/backend.h"
 
-namespace sluice::engine {
+namespace sluice::engine::placement {
 
 // The memory that a placed model points to.
 struct PlacedModel {
@@ -24,4 +24,4 @@ PlacedModel upload(models::Model& model, ops::Backend& backend, std::int64_t tok
                    const std::function<void(std::uint64_t done, std::uint64_t all)>& progress,
                    bool experts = true);
 
-}  // namespace sluice::engine
+}  // namespace sluice::engine::placement

@@ -33,7 +33,7 @@ std::size_t ExpertFollower::arena_bytes(ops::DType activations) const {
 
 void ExpertFollower::follow(engine::Core& core) {
   const std::size_t bytes = arena_bytes(core.settings.activations);
-  const engine::Budget::Claim claim = core.budget.claim(bytes);
+  const engine::placement::Budget::Claim claim = core.budget.claim(bytes);
   layers::Arena arena(core.backend->allocate(bytes));
   for (;;) {
     const Message message = cluster_->receive(head_, Channel::commands);

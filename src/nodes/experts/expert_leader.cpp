@@ -88,7 +88,7 @@ void ExpertLeader::connect(engine::Core& core) {
                                                 .layer = number++,
                                                 .cache = core.streamed.cache.get(),
                                                 .host = host_ ? &*host_ : nullptr};
-  if (streamed) engine::set_foresight(core.model.decoder);
+  if (streamed) engine::placement::set_foresight(core.model.decoder);
 }
 
 void ExpertLeader::request(const Question& question) {

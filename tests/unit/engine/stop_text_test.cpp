@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sluice::engine {
+namespace sluice::engine::answer {
 namespace {
 
 TEST(StopText, HoldsBackWhatMayBecomeAStop) {
@@ -30,4 +30,4 @@ TEST(StopText, TakesTheFirstOfSeveral) {
 }
 
 }  // namespace
-}  // namespace sluice::engine
+}  // namespace sluice::engine::answer
