@@ -16,8 +16,8 @@
 namespace {
 
 using sluice::to_size;
-using sluice::scheduler::PolicySimulation;
-using sluice::scheduler::Prompt;
+using sluice::scheduler::prefix::PolicySimulation;
+using sluice::scheduler::prefix::Prompt;
 
 struct Trace {
   std::vector<Prompt> prompts;

@@ -26,7 +26,7 @@ class Loop {
   SchedulerState state() const;
   void drain();
   void forget_prompts();
-  std::vector<RememberedPrefix> remembered(const Salt& salt, std::size_t most);
+  std::vector<RememberedPrefix> remembered(const prefix::Salt& salt, std::size_t most);
 
  private:
   void work();

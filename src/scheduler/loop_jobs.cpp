@@ -13,7 +13,7 @@ void Loop::forget_prompts() {
   });
 }
 
-std::vector<RememberedPrefix> Loop::remembered(const Salt& salt, std::size_t most) {
+std::vector<RememberedPrefix> Loop::remembered(const prefix::Salt& salt, std::size_t most) {
   std::vector<RememberedPrefix> found;
   run_on_loop([&] { found = places_.remembered(salt, most); });
   return found;

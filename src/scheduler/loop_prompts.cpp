@@ -59,7 +59,7 @@ void Loop::add_copies(std::vector<Passes::Chunk>& chunks) {
   for (Passes::Chunk& chunk : chunks)
     for (const std::int64_t at : chunk.sequence->save_at)
       if (at < chunk.sequence->past + chunk.tokens) points.push_back({&chunk, at});
-  const std::vector<SnapshotPlace> places = places_.take_snapshots(std::ssize(points));
+  const std::vector<prefix::SnapshotPlace> places = places_.take_snapshots(std::ssize(points));
   for (std::size_t i = 0; i < places.size(); ++i)
     points[i].first->copies.push_back({points[i].second, places[i]});
 }

@@ -15,24 +15,24 @@ constexpr std::size_t kAhead = std::size_t{256} << 20;     // room for some stat
 
 }  // namespace
 
-class Places::Pages final : public PageOwner {
+class Places::Pages final : public prefix::PageOwner {
  public:
-  Pages(engine::Executor& executor, state::StatePool& pool, HostMemory& memory)
+  Pages(engine::Executor& executor, state::StatePool& pool, prefix::HostMemory& memory)
       : executor_(executor), pool_(pool), memory_(memory) {}
   std::int64_t rows() const override { return state::kPageRows; }
   void hold(std::int32_t page) override { pool_.hold(page); }
   void drop(std::int32_t page) override { pool_.drop(page); }
   bool shared(std::int32_t page) const override { return pool_.shared(page); }
-  SavedState save_block(std::int32_t page, std::int64_t block) override {
+  prefix::SavedState save_block(std::int32_t page, std::int64_t block) override {
     return copy(pool_.block_bytes(), [&](auto to) { pool_.save_page_block(page, block, to); });
   }
-  SavedState save_snapshot(std::int32_t place) override {
+  prefix::SavedState save_snapshot(std::int32_t place) override {
     return copy(pool_.saved_bytes(0, false), [&](auto to) { pool_.save_snapshot(place, to); });
   }
 
  private:
   template <class F>
-  SavedState copy(std::size_t bytes, F&& f) try {
+  prefix::SavedState copy(std::size_t bytes, F&& f) try {
     return memory_.make(bytes, [&](std::span<std::byte> to) { executor_.run([&] { f(to); }); });
   } catch (const std::bad_alloc&) {
     return {};
@@ -40,7 +40,7 @@ class Places::Pages final : public PageOwner {
 
   engine::Executor& executor_;
   state::StatePool& pool_;
-  HostMemory& memory_;
+  prefix::HostMemory& memory_;
 };
 
 Places::Places(engine::Core& core, const SchedulerOptions& settled)
@@ -59,23 +59,24 @@ Places::Places(engine::Core& core, const SchedulerOptions& settled)
                .ahead = core.backend->traits().host_memory ? 0 : kAhead}),
       owner_(std::make_unique<Pages>(executor_, group_->pass.pool(), memory_)) {
   if (settled.remember_prompts)
-    tree_.emplace(*owner_, PrefixTreeOptions{.states = states_,
-                                             .shares = std::max<std::int64_t>(1, settled.cache_keys),
-                                             .block_bytes = pass().pool().block_bytes(),
-                                             .state_bytes = states_ ? pass().pool().saved_bytes(0, false) : 0,
-                                             .host_bytes = settled.cache_memory});
+    tree_.emplace(*owner_,
+                  prefix::PrefixTreeOptions{.states = states_,
+                                            .shares = std::max<std::int64_t>(1, settled.cache_keys),
+                                            .block_bytes = pass().pool().block_bytes(),
+                                            .state_bytes = states_ ? pass().pool().saved_bytes(0, false) : 0,
+                                            .host_bytes = settled.cache_memory});
   if (tree_ && !settled.cache_folder.empty()) open_disk(core, settled);
 }
 
 void Places::open_disk(engine::Core& core, const SchedulerOptions& settled) {
   const state::StatePool& pool = pass().pool();
-  const DiskOptions options{.folder = settled.cache_folder,
-                            .bytes = settled.cache_folder_bytes,
-                            .fingerprint = identity(core, group_),
-                            .row_bytes = pool.block_bytes(),
-                            .state_bytes = states_ ? pool.saved_bytes(0, false) : 0,
-                            .shares = std::max<std::int64_t>(1, settled.cache_keys),
-                            .log = settled.log};
+  const prefix::DiskOptions options{.folder = settled.cache_folder,
+                                    .bytes = settled.cache_folder_bytes,
+                                    .fingerprint = prefix::identity(core, group_),
+                                    .row_bytes = pool.block_bytes(),
+                                    .state_bytes = states_ ? pool.saved_bytes(0, false) : 0,
+                                    .shares = std::max<std::int64_t>(1, settled.cache_keys),
+                                    .log = settled.log};
   disk_.emplace(options, memory_);
 }
 
@@ -115,7 +116,7 @@ PromptReport::Reason reason_of(const PromptReport& report, bool evicted) {
   return evicted ? Reason::evicted : Reason::unsaved;
 }
 
-PromptReport report(const PrefixTree::Match& match, std::int64_t tokens) {
+PromptReport report(const prefix::PrefixTree::Match& match, std::int64_t tokens) {
   PromptReport report{
       .tokens = tokens, .cached = match.rows, .common = match.common, .instead = match.instead};
   report.reason = reason_of(report, match.evicted);
@@ -177,9 +178,10 @@ void add_points(Sequence& sequence, std::int64_t spacing, const std::vector<std:
 void Places::recall(Sequence& sequence) {
   if (!tree_) return;
   if (disk_)
-    for (const DiskStore::Found& found : disk_->found()) tree_->attach(found.salt, found.ids, found.file);
+    for (const prefix::DiskStore::Found& found : disk_->found())
+      tree_->attach(found.salt, found.ids, found.file);
   const std::int64_t most = sequence.scored() ? 0 : sequence.prompt - 1;
-  const PrefixTree::Match match = tree_->find(sequence.salt, sequence.tokens, most);
+  const prefix::PrefixTree::Match match = tree_->find(sequence.salt, sequence.tokens, most);
   if (sequence.past == 0 || match.rows > sequence.past) {
     sequence.report = report(match, sequence.prompt);
     if (sequence.scored()) sequence.report.reason = PromptReport::Reason::off;
@@ -196,7 +198,7 @@ void Places::recall(Sequence& sequence) {
   go_on(sequence, match.rows, match.exact);
 }
 
-void Places::load_state(const Sequence& sequence, std::int64_t rows, const KeptState& state) {
+void Places::load_state(const Sequence& sequence, std::int64_t rows, const prefix::KeptState& state) {
   if (!states_) return;
   if (state.place != nullptr)
     pass().pool().copy_from_snapshot(sequence.slot->number(), *state.place);
@@ -211,20 +213,20 @@ void Places::go_on(Sequence& sequence, std::int64_t rows, std::int64_t exact) {
   std::erase_if(sequence.save_at, [&](std::int64_t at) { return at <= rows; });
 }
 
-std::vector<SnapshotPlace> Places::take_snapshots(std::int64_t count) {
+std::vector<prefix::SnapshotPlace> Places::take_snapshots(std::int64_t count) {
   state::StatePool& pool = pass().pool();
   while (pool.free_snapshots() < count && tree_->evict_snapshot()) {
   }
-  std::vector<SnapshotPlace> places;
+  std::vector<prefix::SnapshotPlace> places;
   for (count = std::min(count, pool.free_snapshots()); count > 0; --count) {
     const auto give_back = [&pool](const std::int32_t* place) {
       pool.release_snapshot(*place);
       delete place;
     };
-    places.emplace_back(SnapshotPlace(new std::int32_t(pool.take_snapshot()), give_back));
+    places.emplace_back(prefix::SnapshotPlace(new std::int32_t(pool.take_snapshot()), give_back));
   }
   std::sort(places.begin(), places.end(),
-            [](const SnapshotPlace& a, const SnapshotPlace& b) { return *a < *b; });
+            [](const prefix::SnapshotPlace& a, const prefix::SnapshotPlace& b) { return *a < *b; });
   return places;
 }
 
@@ -242,11 +244,11 @@ void Places::remember(const Sequence& sequence) {
     tree_->note(sequence.salt, std::span(sequence.tokens).first(to_size(sequence.prompt)));
 }
 
-KeptState Places::copy_state(const Sequence& sequence, std::int64_t rows) {
-  KeptState state;
+prefix::KeptState Places::copy_state(const Sequence& sequence, std::int64_t rows) {
+  prefix::KeptState state;
   if (!states_) return state;
   const std::int64_t slot = sequence.slot->number();
-  const std::vector<SnapshotPlace> places = take_snapshots(1);
+  const std::vector<prefix::SnapshotPlace> places = take_snapshots(1);
   if (places.empty()) {
     state.bytes = save_state(slot, rows);
   } else {
@@ -272,23 +274,23 @@ void Places::remember_answer(const Sequence& sequence) {
                 {.exact = sequence.exact, .key = sequence.request.cache_key});
 }
 
-std::vector<RememberedPrefix> Places::remembered(const Salt& salt, std::size_t most) const {
+std::vector<RememberedPrefix> Places::remembered(const prefix::Salt& salt, std::size_t most) const {
   return tree_ ? tree_->describe(salt, most) : std::vector<RememberedPrefix>();
 }
 
 // If other nodes hold layers of the model, this includes their states.
-SavedState Places::save_state(std::int64_t slot, std::int64_t rows) {
+prefix::SavedState Places::save_state(std::int64_t slot, std::int64_t rows) {
   const std::vector<std::byte> saved = executor_.run([&] { return pass().pool().save(slot, rows, false); });
   return memory_.make(saved.size(),
                       [&](std::span<std::byte> to) { std::copy(saved.begin(), saved.end(), to.begin()); });
 }
 
-void Places::keep(const Sequence& sequence, std::int64_t rows, KeptState state) {
+void Places::keep(const Sequence& sequence, std::int64_t rows, prefix::KeptState state) {
   const auto prompt = std::span(sequence.tokens).first(to_size(sequence.prompt));
   if (disk_ && rows <= sequence.exact && state.place != nullptr &&
       !tree_->stored(sequence.salt, prompt, rows).state)
     state.bytes = owner_->save_snapshot(*state.place);
-  const SavedState bytes = state.bytes;
+  const prefix::SavedState bytes = state.bytes;
   const bool ends = rows == sequence.prompt / kChunkUnit * kChunkUnit;
   tree_->insert(sequence.salt, prompt, rows, pass().pool().pages(sequence.slot->number()), std::move(state),
                 {.exact = sequence.exact, .key = ends ? sequence.request.cache_key : std::string_view()});
@@ -296,36 +298,38 @@ void Places::keep(const Sequence& sequence, std::int64_t rows, KeptState state) 
 }
 
 // Writes those of these rows, and the state after them, that no file has.
-void Places::store(const Sequence& sequence, std::int64_t rows, const SavedState& state) {
+void Places::store(const Sequence& sequence, std::int64_t rows, const prefix::SavedState& state) {
   const auto prompt = std::span(sequence.tokens).first(to_size(rows));
-  const PrefixTree::Stored stored = tree_->stored(sequence.salt, prompt, rows);
-  DiskStore::Content content{.salt = sequence.salt, .ids = {prompt.begin(), prompt.end()}};
-  const auto write = [&](FileKind kind, std::int64_t begin, std::int64_t gain, SavedState bytes) {
+  const prefix::PrefixTree::Stored stored = tree_->stored(sequence.salt, prompt, rows);
+  prefix::DiskStore::Content content{.salt = sequence.salt, .ids = {prompt.begin(), prompt.end()}};
+  const auto write = [&](prefix::FileKind kind, std::int64_t begin, std::int64_t gain,
+                         prefix::SavedState bytes) {
     content.kind = kind;
     content.begin = begin;
     content.gain = gain;
     content.bytes = std::move(bytes);
-    if (const FilePtr file = disk_->write(content)) tree_->attach(sequence.salt, prompt, file);
+    if (const prefix::FilePtr file = disk_->write(content)) tree_->attach(sequence.salt, prompt, file);
   };
   if (stored.rows < rows) {
     const std::size_t blocks = to_size((rows - stored.rows) / kChunkUnit);
-    write(FileKind::rows, stored.rows, rows - stored.rows,
+    write(prefix::FileKind::rows, stored.rows, rows - stored.rows,
           memory_.make(blocks * pass().pool().block_bytes(), [&](std::span<std::byte> to) {
             executor_.run([&] { pass().pool().save_blocks(sequence.slot->number(), stored.rows, rows, to); });
           }));
   }
-  if (state != nullptr && !stored.state) write(FileKind::state, rows, rows - stored.state_before, state);
+  if (state != nullptr && !stored.state)
+    write(prefix::FileKind::state, rows, rows - stored.state_before, state);
 }
 
 void Places::fetch(Sequence& sequence, const std::function<double(std::int64_t tokens)>& compute_seconds) {
   if (!tree_) return;
-  PrefixTree::StoredMatch match =
+  prefix::PrefixTree::StoredMatch match =
       tree_->find_stored(sequence.salt, sequence.tokens, sequence.past, sequence.prompt - 1);
   // A suspended sequence has rows of its own, which adopting pages would lose.
   if (match.rows == 0 || match.paged < sequence.past) return;
   std::uint64_t to_read = 0;
   if (disk_)
-    for (const DiskStore::Piece& piece : match.pieces) to_read += disk_->bytes_of(piece);
+    for (const prefix::DiskStore::Piece& piece : match.pieces) to_read += disk_->bytes_of(piece);
   const double computed = compute_seconds(match.rows - sequence.past);
   if (computed > 0 &&
       (disk_ ? disk_->seconds(to_read) : 0) + seconds_to_load(match.rows - match.paged) > computed)
@@ -333,8 +337,8 @@ void Places::fetch(Sequence& sequence, const std::function<double(std::int64_t t
   // From now on the pages belong to the sequence too, so eviction does not affect it.
   if (match.paged > 0) executor_.run([&] { pass().pool().adopt(sequence.slot->number(), match.pages); });
   if (match.in_memory()) {
-    std::vector<SavedState> parts;
-    for (const DiskStore::Piece& piece : match.pieces) parts.push_back(piece.bytes);
+    std::vector<prefix::SavedState> parts;
+    for (const prefix::DiskStore::Piece& piece : match.pieces) parts.push_back(piece.bytes);
     const std::int64_t before = sequence.past;
     if (load(sequence, {match.paged, match.rows, match.exact, parts, match.state}))
       sequence.report.from_host = match.rows - before;
@@ -385,7 +389,7 @@ bool Places::load(Sequence& sequence, const Loaded& from) {
   const auto start = Clock::now();
   executor_.run([&] {
     std::int64_t begin = from.paged;
-    for (const SavedState& part : from.parts) {
+    for (const prefix::SavedState& part : from.parts) {
       const auto rows = static_cast<std::int64_t>(part->size() / pool.block_bytes()) * kChunkUnit;
       pool.load_blocks(slot, begin, begin + rows, *part);
       begin += rows;

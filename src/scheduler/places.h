@@ -10,7 +10,7 @@ namespace sluice::scheduler {
 // A copy that a pass makes of a sequence's states, after that many of its tokens.
 struct StateCopy {
   std::int64_t rows = 0;
-  SnapshotPlace place;
+  prefix::SnapshotPlace place;
 };
 
 class Places {
@@ -51,7 +51,7 @@ class Places {
   bool remembers() const { return tree_.has_value(); }
   // States that a pass can copy on its way, and places for that many, rising; others are evicted.
   std::int64_t copies() const { return pass().pool().extent().snapshots; }
-  std::vector<SnapshotPlace> take_snapshots(std::int64_t count);
+  std::vector<prefix::SnapshotPlace> take_snapshots(std::int64_t count);
   // Caches what a sequence had computed when this copy was made.
   void remember(const Sequence& sequence, const StateCopy& copy);
   // Caches what a sequence has computed, up to a multiple of 64; with recurrent states all of it.
@@ -60,7 +60,7 @@ class Places {
   // is done.
   void follow_answer(Sequence& sequence);
   void remember_answer(const Sequence& sequence);
-  std::vector<RememberedPrefix> remembered(const Salt& salt, std::size_t most) const;
+  std::vector<RememberedPrefix> remembered(const prefix::Salt& salt, std::size_t most) const;
   void close(Sequence& sequence);
   // Takes the slot and the pages away and saves their contents in host memory.
   void suspend(Sequence& sequence);
@@ -69,18 +69,18 @@ class Places {
   class Pages;
 
   void open_disk(engine::Core& core, const SchedulerOptions& settled);
-  SavedState save_state(std::int64_t slot, std::int64_t rows);
-  KeptState copy_state(const Sequence& sequence, std::int64_t rows);
-  void keep(const Sequence& sequence, std::int64_t rows, KeptState state);
-  void store(const Sequence& sequence, std::int64_t rows, const SavedState& state);
-  void load_state(const Sequence& sequence, std::int64_t rows, const KeptState& state);
+  prefix::SavedState save_state(std::int64_t slot, std::int64_t rows);
+  prefix::KeptState copy_state(const Sequence& sequence, std::int64_t rows);
+  void keep(const Sequence& sequence, std::int64_t rows, prefix::KeptState state);
+  void store(const Sequence& sequence, std::int64_t rows, const prefix::SavedState& state);
+  void load_state(const Sequence& sequence, std::int64_t rows, const prefix::KeptState& state);
   // Rows after the first `paged` ones, loaded from elsewhere, and the states after all of them.
   struct Loaded {
     std::int64_t paged = 0;
     std::int64_t rows = 0;
     std::int64_t exact = 0;
-    std::vector<SavedState> parts = {};
-    KeptState state = {};
+    std::vector<prefix::SavedState> parts = {};
+    prefix::KeptState state = {};
   };
   // Returns false if there is no room for them; the sequence is then unchanged.
   bool load(Sequence& sequence, const Loaded& from);
@@ -95,10 +95,10 @@ class Places {
   std::int64_t spacing_;
   bool reuse_decoded_;
   engine::placement::Budget::Claim memory_claim_;
-  HostMemory memory_;
-  std::unique_ptr<PageOwner> owner_;
-  std::optional<PrefixTree> tree_;
-  std::optional<DiskStore> disk_;
+  prefix::HostMemory memory_;
+  std::unique_ptr<prefix::PageOwner> owner_;
+  std::optional<prefix::PrefixTree> tree_;
+  std::optional<prefix::DiskStore> disk_;
   CostLine loading_;  // seconds over rows
   std::int64_t taken_ = 0;
 };

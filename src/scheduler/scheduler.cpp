@@ -87,8 +87,8 @@ SchedulerState Scheduler::state() const {
 std::vector<RememberedPrefix> Scheduler::remembered(const std::string& key, const std::string& cache_salt,
                                                     std::size_t most) const {
   const bool apart = impl_->options.cache_keys > 0;
-  return impl_->loop.remembered(apart ? scheduler::salt_of(key, cache_salt) : scheduler::salt_of(cache_salt),
-                                most);
+  return impl_->loop.remembered(
+      apart ? scheduler::prefix::salt_of(key, cache_salt) : scheduler::prefix::salt_of(cache_salt), most);
 }
 
 void Scheduler::forget_prompts() {

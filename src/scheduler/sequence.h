@@ -22,7 +22,7 @@ struct Sequence {
         answer(engine, request.options),
         tokens(std::move(request.prompt)),
         prompt(std::ssize(tokens)),
-        salt(apart ? salt_of(request.key, request.cache_salt) : salt_of(request.cache_salt)),
+        salt(apart ? prefix::salt_of(request.key, request.cache_salt) : prefix::salt_of(request.cache_salt)),
         exact(prompt) {
     report.tokens = prompt;
   }
@@ -55,7 +55,7 @@ struct Sequence {
   engine::answer::AnswerStream answer;
   std::vector<std::int32_t> tokens;  // the prompt, then what was generated
   const std::int64_t prompt;         // tokens of it
-  const Salt salt;
+  const prefix::Salt salt;
   std::int64_t past = 0;  // tokens that are computed
   std::int64_t exact;     // of them, computed as parts of prompts
 
@@ -75,7 +75,7 @@ struct Sequence {
   // With reuse_decoded: the state after the last whole block of the answer.
   struct Answered {
     std::int64_t rows = 0;
-    KeptState state;
+    prefix::KeptState state;
   };
   Answered answered;
 
@@ -89,11 +89,11 @@ struct Sequence {
   bool twin_of(const Sequence& other) const { return leader.get() == &other && awaited == prompt; }
   // The part of its prompt that is being read from files.
   struct Fetch {
-    std::shared_ptr<DiskStore::Reading> reading;
-    std::int64_t paged = 0;  // rows that are in its pages already
-    std::int64_t rows = 0;   // that will be there then
-    std::int64_t exact = 0;  // of them, computed as parts of prompts
-    KeptState state;         // unless it is the last part that is read
+    std::shared_ptr<prefix::DiskStore::Reading> reading;
+    std::int64_t paged = 0;   // rows that are in its pages already
+    std::int64_t rows = 0;    // that will be there then
+    std::int64_t exact = 0;   // of them, computed as parts of prompts
+    prefix::KeptState state;  // unless it is the last part that is read
   };
   std::optional<Fetch> fetch;
 

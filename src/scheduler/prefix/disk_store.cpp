@@ -8,7 +8,7 @@
 #include "base/integer_cast.h"
 #include "experts/fingerprint.h"
 
-namespace sluice::scheduler {
+namespace sluice::scheduler::prefix {
 
 namespace {
 
@@ -352,4 +352,4 @@ void DiskStore::clear() {
   found_.clear();
 }
 
-}  // namespace sluice::scheduler
+}  // namespace sluice::scheduler::prefix

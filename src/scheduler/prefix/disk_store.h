@@ -18,7 +18,7 @@
 #include "scheduler/prefix/prefix_file.h"
 #include "scheduler/prompt_budget.h"
 
-namespace sluice::scheduler {
+namespace sluice::scheduler::prefix {
 
 // A file of this model; used by the owner's thread.
 struct StoredFile {
@@ -157,4 +157,4 @@ class DiskStore {
   engine::JobThread writer_;
 };
 
-}  // namespace sluice::scheduler
+}  // namespace sluice::scheduler::prefix

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/integer_cast.h"
 
-namespace sluice::scheduler {
+namespace sluice::scheduler::prefix {
 
 namespace {
 
@@ -178,4 +178,4 @@ std::size_t HostMemory::bytes() const {
   return pieces_->all;
 }
 
-}  // namespace sluice::scheduler
+}  // namespace sluice::scheduler::prefix

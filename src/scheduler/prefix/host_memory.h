@@ -12,7 +12,7 @@
 #include "base/function_ref.h"
 #include "sluice/ops/backend.h"
 
-namespace sluice::scheduler {
+namespace sluice::scheduler::prefix {
 
 // Bytes in host memory, reused once no one holds them.
 using SavedState = std::shared_ptr<const std::span<const std::byte>>;
@@ -48,4 +48,4 @@ class HostMemory {
   std::thread prepares_;
 };
 
-}  // namespace sluice::scheduler
+}  // namespace sluice::scheduler::prefix

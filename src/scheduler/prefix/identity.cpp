@@ -7,7 +7,7 @@
 #include "base/integer_cast.h"
 #include "experts/fingerprint.h"
 
-namespace sluice::scheduler {
+namespace sluice::scheduler::prefix {
 
 namespace {
 
@@ -69,4 +69,4 @@ std::uint64_t identity(engine::Core& core, const std::shared_ptr<engine::SlotGro
   return experts::fingerprint(trial(core, group), hash);
 }
 
-}  // namespace sluice::scheduler
+}  // namespace sluice::scheduler::prefix

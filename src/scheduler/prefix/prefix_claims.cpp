@@ -6,7 +6,7 @@
 #include "base/integer_cast.h"
 #include "scheduler/prefix/prefix_node.h"
 
-namespace sluice::scheduler {
+namespace sluice::scheduler::prefix {
 
 namespace {
 
@@ -83,4 +83,4 @@ void PrefixTree::fit_share(Share& share) {
   }
 }
 
-}  // namespace sluice::scheduler
+}  // namespace sluice::scheduler::prefix

@@ -18,7 +18,7 @@
 #include "experts/fingerprint.h"
 #include "scheduler/prompt_budget.h"
 
-namespace sluice::scheduler {
+namespace sluice::scheduler::prefix {
 
 namespace {
 
@@ -216,4 +216,4 @@ void read_blocks(const std::filesystem::path& path, std::uint64_t checksum, std:
   }
 }
 
-}  // namespace sluice::scheduler
+}  // namespace sluice::scheduler::prefix

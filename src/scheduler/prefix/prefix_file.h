@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-namespace sluice::scheduler {
+namespace sluice::scheduler::prefix {
 
 // A hash of the text that separates the prompts of some requests from others'; the text itself is not stored.
 using Salt = std::array<std::uint64_t, 2>;
@@ -56,4 +56,4 @@ PrefixFile read_prefix_file(const std::filesystem::path& path);
 void read_blocks(const std::filesystem::path& path, std::uint64_t checksum, std::int64_t first,
                  std::span<std::byte> to);
 
-}  // namespace sluice::scheduler
+}  // namespace sluice::scheduler::prefix

@@ -4,7 +4,7 @@
 #include "base/integer_cast.h"
 #include "scheduler/prefix/prefix_tree.h"
 
-namespace sluice::scheduler {
+namespace sluice::scheduler::prefix {
 
 // The time of last use: by the share's clock, which decides about eviction, and by the common clock, which
 // decides what stays on the device.
@@ -53,4 +53,4 @@ struct PrefixTree::Node {
   }
 };
 
-}  // namespace sluice::scheduler
+}  // namespace sluice::scheduler::prefix

@@ -6,7 +6,7 @@
 #include "base/integer_cast.h"
 #include "scheduler/prefix/prefix_node.h"
 
-namespace sluice::scheduler {
+namespace sluice::scheduler::prefix {
 
 namespace {
 
@@ -472,4 +472,4 @@ void PrefixTree::prune(Children& children) {
   }
 }
 
-}  // namespace sluice::scheduler
+}  // namespace sluice::scheduler::prefix

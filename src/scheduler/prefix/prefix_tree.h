@@ -20,7 +20,7 @@
 #include "scheduler/prefix/disk_store.h"
 #include "sluice/remembered_prompts.h"
 
-namespace sluice::scheduler {
+namespace sluice::scheduler::prefix {
 
 // The owner of pages and snapshots on the device.
 class PageOwner {
@@ -187,4 +187,4 @@ class PrefixTree {
   std::uint64_t now_ = 0;  // the clock: counts requests
 };
 
-}  // namespace sluice::scheduler
+}  // namespace sluice::scheduler::prefix

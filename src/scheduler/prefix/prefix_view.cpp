@@ -5,7 +5,7 @@
 #include "base/integer_cast.h"
 #include "scheduler/prefix/prefix_node.h"
 
-namespace sluice::scheduler {
+namespace sluice::scheduler::prefix {
 
 namespace {
 
@@ -57,4 +57,4 @@ std::vector<RememberedPrefix> PrefixTree::describe(const Salt& salt, std::size_t
   return all;
 }
 
-}  // namespace sluice::scheduler
+}  // namespace sluice::scheduler::prefix

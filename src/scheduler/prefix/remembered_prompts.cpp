@@ -16,8 +16,8 @@ RememberedPrompt describe_file(const std::filesystem::path& path) {
   prompt.bytes = std::filesystem::file_size(path, error);
   if (error) prompt.bytes = 0;
   try {
-    const scheduler::PrefixFile file = scheduler::read_prefix_file(path);
-    prompt.state = file.kind == scheduler::FileKind::state;
+    const scheduler::prefix::PrefixFile file = scheduler::prefix::read_prefix_file(path);
+    prompt.state = file.kind == scheduler::prefix::FileKind::state;
     prompt.tokens = file.end();
     prompt.rows = file.end() - file.begin;
     prompt.model = file.fingerprint;
@@ -35,7 +35,7 @@ std::vector<RememberedPrompt> list_remembered_prompts(const std::filesystem::pat
   std::filesystem::directory_iterator entry(folder, error);
   if (error) fail(ErrorKind::input, "cannot list '{}': {}", folder.string(), error.message());
   for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error))
-    if (entry->path().filename().string().ends_with(scheduler::kPrefixFileEnding))
+    if (entry->path().filename().string().ends_with(scheduler::prefix::kPrefixFileEnding))
       prompts.push_back(describe_file(entry->path()));
   std::sort(prompts.begin(), prompts.end(), [](const RememberedPrompt& a, const RememberedPrompt& b) {
     return std::tie(a.model, a.tokens, a.file) < std::tie(b.model, b.tokens, b.file);

@@ -13,7 +13,7 @@
 #include "saved.h"
 #include "temporary_folder.h"
 
-namespace sluice::scheduler {
+namespace sluice::scheduler::prefix {
 namespace {
 
 using Ids = std::vector<std::int32_t>;
@@ -340,4 +340,4 @@ TEST_F(DiskStoreTest, RefusesWhatIsNoFolder) {
 }
 
 }  // namespace
-}  // namespace sluice::scheduler
+}  // namespace sluice::scheduler::prefix

@@ -11,7 +11,7 @@
 #include "printed_seed.h"
 #include "sluice/ops/backend.h"
 
-namespace sluice::scheduler {
+namespace sluice::scheduler::prefix {
 namespace {
 
 class HostMemoryTest : public ::testing::Test {
@@ -134,4 +134,4 @@ TEST_F(HostMemoryTest, MayBeUsedFromManyThreads) {
 }
 
 }  // namespace
-}  // namespace sluice::scheduler
+}  // namespace sluice::scheduler::prefix

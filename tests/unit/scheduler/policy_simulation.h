@@ -15,7 +15,7 @@
 #include "saved.h"
 #include "scheduler/prefix/prefix_tree.h"
 
-namespace sluice::scheduler {
+namespace sluice::scheduler::prefix {
 
 using Prompt = std::vector<std::int32_t>;
 
@@ -141,4 +141,4 @@ class PolicySimulation {
   std::map<std::uint64_t, std::vector<std::size_t>> times_;  // of uses, by name
 };
 
-}  // namespace sluice::scheduler
+}  // namespace sluice::scheduler::prefix

@@ -8,7 +8,7 @@
 #include <numeric>
 #include <random>
 
-namespace sluice::scheduler {
+namespace sluice::scheduler::prefix {
 namespace {
 
 using Ids = Prompt;
@@ -87,4 +87,4 @@ TEST(PrefixPolicy, ComputesLessThanTheLeastRecentlyUsedWould) {
 }
 
 }  // namespace
-}  // namespace sluice::scheduler
+}  // namespace sluice::scheduler::prefix

@@ -11,7 +11,7 @@
 #include "printed_seed.h"
 #include "saved.h"
 
-namespace sluice::scheduler {
+namespace sluice::scheduler::prefix {
 namespace {
 
 using Ids = std::vector<std::int32_t>;
@@ -390,4 +390,4 @@ TEST_F(PrefixTreeTest, IsDescribedAsPeopleSeeIt) {
 }
 
 }  // namespace
-}  // namespace sluice::scheduler
+}  // namespace sluice::scheduler::prefix

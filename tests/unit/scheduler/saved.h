@@ -6,7 +6,7 @@
 
 #include "scheduler/prefix/host_memory.h"
 
-namespace sluice::scheduler {
+namespace sluice::scheduler::prefix {
 
 inline SavedState saved(std::vector<std::byte> bytes) {
   struct Held {
@@ -22,4 +22,4 @@ inline bool same(const SavedState& a, const SavedState& b) {
   return std::equal(a->begin(), a->end(), b->begin(), b->end());
 }
 
-}  // namespace sluice::scheduler
+}  // namespace sluice::scheduler::prefix
