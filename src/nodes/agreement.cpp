@@ -140,7 +140,7 @@ std::uint64_t fingerprint(const checkpoint::TensorFiles& files) {
     writer.put(tensor.data.size());
     if (i % spacing == 0) writer.put_all(tensor.data.first(std::min(kSampleBytes, tensor.data.size())));
   }
-  return experts::fingerprint(writer.take());
+  return sluice::experts::fingerprint(writer.take());
 }
 
 std::vector<Fact> facts_of(const engine::Core& core) {

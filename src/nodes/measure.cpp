@@ -76,7 +76,7 @@ NodesSpec measure(Cluster& cluster, const EngineOptions& options, const std::fil
   const auto measure_own = [&] {
     const ops::BackendOptions processor{.threads = options.threads, .isa = options.isa};
     auto backend = ops::make_backend(options.backend, processor);
-    Own own{.disk_bytes_per_second = file.empty() ? 0 : experts::measure_disk_rate(file)};
+    Own own{.disk_bytes_per_second = file.empty() ? 0 : sluice::experts::measure_disk_rate(file)};
     if (!backend->traits().host_memory) {
       own.gpu_memory = memory_for_weights(cluster, *backend, options.vram);
       own.gpu_bytes_per_second = rate_of(*backend, options.vram);

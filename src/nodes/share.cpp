@@ -17,8 +17,8 @@ engine::LayerShare::Range Share::divide(const engine::Core& core) {
   if (!place_.first_experts.empty()) expert_leader_.emplace(cluster_, place_.first_experts);
   const std::size_t next = place_.stage + 1;
   if (place_.stage > 0)
-    layer_follower_.emplace(
-        cluster_, LayerFollower::Neighbours{heads[place_.stage - 1], next < heads.size() ? heads[next] : 0});
+    layer_follower_.emplace(cluster_, stages::LayerFollower::Neighbours{
+                                          heads[place_.stage - 1], next < heads.size() ? heads[next] : 0});
   else if (heads.size() > 1)
     layer_leader_.emplace(cluster_, heads);
   return place_.layers;

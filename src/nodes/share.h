@@ -4,8 +4,8 @@
 #include "nodes/agreement.h"
 #include "nodes/experts/expert_follower.h"
 #include "nodes/experts/expert_leader.h"
-#include "nodes/layers/layer_follower.h"
-#include "nodes/layers/layer_leader.h"
+#include "nodes/stages/layer_follower.h"
+#include "nodes/stages/layer_leader.h"
 
 namespace sluice::nodes {
 
@@ -32,10 +32,10 @@ class Share final : public engine::LayerShare {
   std::string layout_;
   NodePlace place_;
   // The roles of this node.
-  std::optional<LayerLeader> layer_leader_;
-  std::optional<LayerFollower> layer_follower_;
-  std::optional<ExpertLeader> expert_leader_;
-  std::optional<ExpertFollower> expert_follower_;
+  std::optional<stages::LayerLeader> layer_leader_;
+  std::optional<stages::LayerFollower> layer_follower_;
+  std::optional<experts::ExpertLeader> expert_leader_;
+  std::optional<experts::ExpertFollower> expert_follower_;
 };
 
 }  // namespace sluice::nodes

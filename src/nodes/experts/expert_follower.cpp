@@ -5,7 +5,7 @@
 #include "engine/executor.h"
 #include "nodes/experts/expert_question.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::experts {
 
 namespace {
 
@@ -62,4 +62,4 @@ Message ExpertFollower::answer(engine::Core& core, layers::Arena& arena, Reader&
   return results;
 }
 
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::experts

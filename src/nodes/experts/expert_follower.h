@@ -5,7 +5,7 @@
 #include "nodes/cluster.h"
 #include "nodes/wire.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::experts {
 
 class ExpertFollower {
  public:
@@ -25,4 +25,4 @@ class ExpertFollower {
   std::vector<const layers::Moe*> moes_;
 };
 
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::experts

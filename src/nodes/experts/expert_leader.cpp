@@ -7,7 +7,7 @@
 #include "engine/placement/streaming.h"
 #include "nodes/experts/expert_question.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::experts {
 
 namespace {
 
@@ -135,4 +135,4 @@ void ExpertLeader::await() {
   }
 }
 
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::experts

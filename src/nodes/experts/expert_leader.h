@@ -8,7 +8,7 @@
 #include "layers/moe/host_part.h"
 #include "nodes/cluster.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::experts {
 
 class ExpertLeader final : public layers::moe::RemoteExperts {
  public:
@@ -42,4 +42,4 @@ class ExpertLeader final : public layers::moe::RemoteExperts {
   std::vector<Pending> pending_;
 };
 
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::experts

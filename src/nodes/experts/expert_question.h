@@ -7,8 +7,8 @@
 #include "layers/moe/gathered_choices.h"
 #include "nodes/wire.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::experts {
 
 enum class ExpertCommand : std::uint8_t { compute, quit };
 
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::experts

@@ -6,9 +6,9 @@
 
 #include "engine/core.h"
 #include "nodes/cluster.h"
-#include "nodes/layers/commands.h"
+#include "nodes/stages/commands.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::stages {
 
 class LayerLeader {
  public:
@@ -55,4 +55,4 @@ class LayerLeader {
   std::deque<Answer> answers_;  // received but not yet taken, then still expected
 };
 
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::stages

@@ -7,7 +7,7 @@
 #include "nodes/transport.h"
 #include "sluice/ops/backend.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::stages {
 
 // The rows of a pass whose logits are wanted, in their order.
 std::vector<std::int64_t> wanted_rows(const layers::Pass& pass);
@@ -19,4 +19,4 @@ void unpack_rows(ops::Backend& backend, const Message& message, const ops::View&
 void unpack_rows(ops::Backend& backend, const Message& message, const ops::View& x,
                  std::span<const std::int64_t> rows);
 
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::stages

@@ -1,9 +1,9 @@
-#include "nodes/layers/layer_follower.h"
+#include "nodes/stages/layer_follower.h"
 
 #include "base/error.h"
-#include "nodes/layers/rows.h"
+#include "nodes/stages/rows.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::stages {
 
 namespace {
 
@@ -150,4 +150,4 @@ void LayerFollower::copy(Command command, state::StatePool& pool, Reader& reader
   pool.wait();
 }
 
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::stages

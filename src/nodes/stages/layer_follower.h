@@ -5,9 +5,9 @@
 
 #include "engine/executor.h"
 #include "nodes/cluster.h"
-#include "nodes/layers/commands.h"
+#include "nodes/stages/commands.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::stages {
 
 class LayerFollower {
  public:
@@ -36,4 +36,4 @@ class LayerFollower {
   Neighbours neighbours_;
 };
 
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::stages

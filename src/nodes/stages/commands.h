@@ -8,7 +8,7 @@
 #include "nodes/wire.h"
 #include "state/state_pool.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::stages {
 
 enum class Command : std::uint8_t {
   open,                // group, extent, chunk; answered with an error or nothing, and the sizes of saves
@@ -78,4 +78,4 @@ inline OwnedBatch get_batch(Reader& reader) {
   return owned;
 }
 
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::stages

@@ -1,11 +1,11 @@
-#include "nodes/layers/layer_leader.h"
+#include "nodes/stages/layer_leader.h"
 
 #include <algorithm>
 
 #include "base/error.h"
-#include "nodes/layers/rows.h"
+#include "nodes/stages/rows.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::stages {
 
 // The slots of one group on all other nodes.
 class LayerLeader::RemotePool final : public state::PoolReplica {
@@ -242,4 +242,4 @@ void LayerLeader::receive_rows(const engine::Core& core, const layers::Pass& pas
   unpack_rows(*core.backend, rows, x, wanted_rows(pass));
 }
 
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::stages

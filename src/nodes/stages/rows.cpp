@@ -1,11 +1,11 @@
-#include "nodes/layers/rows.h"
+#include "nodes/stages/rows.h"
 
 #include <numeric>
 
 #include "base/error.h"
 #include "base/integer_cast.h"
 
-namespace sluice::nodes {
+namespace sluice::nodes::stages {
 
 namespace {
 
@@ -52,4 +52,4 @@ void unpack_rows(ops::Backend& backend, const Message& message, const ops::View&
     backend.upload(x[rows[i]].data, message.data() + i * width, width);
 }
 
-}  // namespace sluice::nodes
+}  // namespace sluice::nodes::stages
