@@ -145,7 +145,7 @@ class NodesTest(unittest.TestCase):
         ended = run(2, *story)
         self.assertEqual(ended.returncode, 0, ended.stderr)
         self.assertEqual(sorted(ended.stdout), sorted(2 * alone(*story)))  # both write at the same time
-        self.assertEqual(ended.stderr.count("2 processes, which work alone"), 1, ended.stderr)
+        self.assertEqual(ended.stderr.count("2 processes, which work independently"), 1, ended.stderr)
 
     def test_machines_are_measured_for_a_plan(self):
         ended = run(2, "plan", "--geometry", "qwen3.6-35b-a3b", "--threads", 1, "--nodes", "auto", "--json")

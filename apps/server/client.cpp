@@ -83,7 +83,7 @@ void ask_server(const std::string& url, const std::string& key, const std::strin
     if (json.is_object() && json.contains("error")) exchange.broken(reason_of(line, "the answer failed"));
     if (!data(line)) return;
   }
-  exchange.broken("the connection broke before the answer was complete");
+  exchange.broken("the connection was lost before the answer was complete");
 }
 
 std::string get_from_server(const std::string& url, const std::string& key, const std::string& path) {

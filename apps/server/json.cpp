@@ -39,7 +39,7 @@ Json parse_json(std::string_view text) {
   } catch (const Json::parse_error& error) {
     throw bad_request("the body is not valid JSON: at byte " + std::to_string(error.byte));
   } catch (const Json::exception&) {
-    throw bad_request("the body holds a number that is too large");
+    throw bad_request("the body contains a number that is too large");
   }
 }
 

@@ -59,11 +59,11 @@ def parse_bytes(size: float | str) -> int:
         except TypeError:
             raise TypeError(f"a size is a whole number of bytes or a text such as 8GB, not {size!r:.60}") from None
         if not 0 <= made < 1 << 63:
-            raise _native.InputError(f"{size} is no size in bytes")
+            raise _native.InputError(f"{size} is not a size in bytes")
         return made
     found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?I?)B?\s*", size.upper())
     if not found or found[2] not in _UNITS:
-        raise _native.InputError(f"'{size}' is no size in bytes, such as 8GB or 8GiB")
+        raise _native.InputError(f"'{size}' is not a size in bytes, such as 8GB or 8GiB")
     return parse_bytes(int(float(found[1]) * _UNITS[found[2]]))
 
 
@@ -113,7 +113,7 @@ def check_text(text: str, name: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise _native.InputError(f"{name} holds half a character at {error.start}: {text[error.start]!r}") from None
+        raise _native.InputError(f"{name} contains half a character at {error.start}: {text[error.start]!r}") from None
 
 
 def to_json(value: Any, name: str) -> str:
@@ -174,7 +174,7 @@ def generate_options(config: Mapping[str, float], settings: Sampling) -> _native
     """`config` is what the model's makers want, `settings` what the caller does."""
     unknown = settings.keys() - Sampling.__annotations__.keys()
     if unknown:
-        raise TypeError(f"there is no setting {', '.join(sorted(unknown))}; there are {', '.join(Sampling.__annotations__)}")
+        raise TypeError(f"unknown setting {', '.join(sorted(unknown))}; known are {', '.join(Sampling.__annotations__)}")
     given = without_none(settings)
     options = _native.GenerateOptions()
     sampling = _native.SamplingSettings()
@@ -239,4 +239,4 @@ def command_line() -> str:
     for place in (package / "bin/sluice", package.parents[1] / "bin/sluice"):
         if place.is_file():
             return str(place)
-    raise _native.UnsupportedError("the program sluice is not beside the package")
+    raise _native.UnsupportedError("the program sluice was not found beside the package")

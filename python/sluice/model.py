@@ -75,7 +75,7 @@ class Model(OfThisProcess):
     def _computing_engine(self) -> _native.Engine:
         """Texts are tokenized in forked processes, too; the threads that compute are not there."""
         if self._process != os.getpid():
-            raise _native.InputError("the model was loaded before this process was forked: load it here, or start processes by spawn")
+            raise _native.InputError("the model was loaded before this process was forked: load it here, or start processes with the method spawn")
         return self._engine
 
     def __enter__(self) -> Self:
@@ -119,7 +119,7 @@ class Model(OfThisProcess):
         """The text of token ids; special tokens are left out unless `skip_special` is false."""
         made = token_ids(ids)
         for wrong in (one for one in made if not -1 <= one < self._vocab):  # -1 is the id of the text left when an answer ended
-            raise _native.InputError(f"{wrong} is no token of this model, whose ids are 0 to {self._vocab - 1}")
+            raise _native.InputError(f"{wrong} is not a token of this model, whose ids are 0 to {self._vocab - 1}")
         return self._engine.decode(made, bool(skip_special))
 
     def render(self, messages: Sequence[Message], *, tools: Sequence[Mapping[str, Any]] | None = None,

@@ -73,7 +73,7 @@ def _small(number: int, name: str) -> int:
 def dequantize(weight: Quantized, *, backend: str = "auto") -> Any:
     """The values [..,K] that a packed weight stands for, in float32."""
     if not isinstance(weight, Quantized) or weight.weight is None:
-        raise TypeError(f"a packed weight is Quantized, {weight!r:.60} is none")
+        raise TypeError(f"expected a packed weight as Quantized, not {weight!r:.60}")
 
     def rows(name: str, part: Any) -> Any:
         if not getattr(part, "shape", ()) or not hasattr(part, "reshape"):
@@ -135,7 +135,7 @@ def _of_torch(name: str, value: Any) -> Any:
         with torch.cuda.device(where()[1]):
             return torch.from_dlpack(value)
     except Exception as error:
-        raise _native.InputError(f"'{name}' lies on a CUDA device where torch cannot read it: {str(error).splitlines()[0]}") from None
+        raise _native.InputError(f"'{name}' is on a CUDA device where torch cannot read it: {str(error).splitlines()[0]}") from None
 
 
 def _current_device() -> int:
@@ -148,7 +148,7 @@ def _array(name: str, value: Any, types: str) -> Any:
     value = _of_torch(name, value)
     if _is_torch(value):
         if value.is_meta or str(value.layout) != "torch.strided":
-            raise _native.InputError(f"'{name}' is a tensor without values in memory, one after another")
+            raise _native.InputError(f"'{name}' is a tensor without contiguous values in memory")
         value = value.detach().resolve_conj().resolve_neg()
         if types == "I32" and str(value.dtype) in _WHOLE:
             _refuse_graphs(f"'{name}'", value)  # its values are read
@@ -162,9 +162,9 @@ def _array(name: str, value: Any, types: str) -> Any:
             return value
     if isinstance(value, numpy.ndarray):
         if isinstance(value, numpy.ma.MaskedArray):
-            raise _native.InputError(f"'{name}' is a masked array, whose mask would be forgotten")
+            raise _native.InputError(f"'{name}' is a masked array, whose mask would be ignored")
         if value.dtype.names or value.dtype.kind in "OSUMm":
-            raise _native.InputError(f"'{name}' has the element type {value.dtype}, which is no number")
+            raise _native.InputError(f"'{name}' has the element type {value.dtype}, which is not a number")
         if types == "I32" and value.dtype.kind in "iu" and value.dtype != numpy.int32:
             value = _narrowed(name, value, functools.partial(value.astype, numpy.int32))
         if not value.dtype.isnative:
@@ -176,7 +176,7 @@ def _array(name: str, value: Any, types: str) -> Any:
 def _narrowed(name: str, value: Any, narrow: Callable[[], Any], smallest: int = _SMALLEST) -> Any:
     """Whole numbers of numpy and torch have 64 bits unless told otherwise, of texts that were tokenized often 16, those of ops 32."""
     if math.prod(value.shape) and not smallest <= int(value.min()) <= int(value.max()) < 1 << 31:
-        raise _native.InputError(f"'{name}' holds numbers that do not fit int32")
+        raise _native.InputError(f"'{name}' contains numbers that do not fit int32")
     return narrow()
 
 
@@ -211,7 +211,7 @@ def _run(op: Mapping[str, Any], given: dict[str, Any], backend: str, threads: in
             continue
         if isinstance(value, Quantized):
             if types.get(name) != "weight":
-                raise _native.InputError(f"'{name}' is no weight and cannot be packed")
+                raise _native.InputError(f"'{name}' is not a weight and cannot be packed")
             if not isinstance(value.mode, str):
                 raise TypeError(f"the mode of '{name}' cannot be {value.mode!r:.60}, expected a text")
             parts = {"weight": value.weight, "scales": value.scales, "biases": value.biases}

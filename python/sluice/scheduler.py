@@ -27,9 +27,9 @@ class _Pending:
 
     def __init__(self, scheduler: Scheduler, request: _native.Request, mailbox: _native.Mailbox):
         if not isinstance(request, _native.Request):
-            raise TypeError(f"a request is made by Model.request(), {request!r:.60} is none")
+            raise TypeError(f"expected a request made by Model.request(), not {request!r:.60}")
         if scheduler._draining:
-            raise _native.BusyError("no more requests are taken: the scheduler is to stop")
+            raise _native.BusyError("no more requests are accepted: the scheduler is stopping")
         self.ticket = next(_tickets)
         self.tokens: list[Token] = []
         self.progress = (0, len(request.prompt))
@@ -184,7 +184,7 @@ class AsyncStream(OfThisProcess, AsyncIterator[Token]):
     def _check_loop(self) -> None:
         """News come to the loop that it was made in; another one would wait for ever."""
         if asyncio.get_running_loop() is not self._loop:
-            raise _native.InputError("an answer comes to the event loop that asked for it, and this is another one")
+            raise _native.InputError("an answer belongs to the event loop that requested it, and this is another one")
 
     async def _begun(self) -> _Pending:
         try:
@@ -257,7 +257,7 @@ class Scheduler(OfThisProcess):
         options = _native.SchedulerOptions()
         assign(options, parallel=parallel, context=context, cache_tokens=cache_tokens, queue=queue, token_interval_seconds=token_interval)
         if not hasattr(model, "_computing_engine"):
-            raise TypeError(f"a scheduler is of a Model, not of {model!r:.60}")
+            raise TypeError(f"a scheduler needs a Model, not {model!r:.60}")
         self._queue, self._draining = queue, False
         self._native = _native.new_scheduler(model._computing_engine, options)
 

@@ -90,7 +90,7 @@ class Session(OfThisProcess):
         """The logits of the last token."""
         row = self._native.logits()
         if not row.size:
-            raise _native.InputError("the session has read no token yet, so that there are no logits")
+            raise _native.InputError("the session is empty, so there are no logits")
         return row
 
     def generate(self, prompt: str | Sequence[int] = (), on_token: Callable[[Token], bool | None] | None = None,
@@ -140,5 +140,5 @@ class Session(OfThisProcess):
 
 def _saved(snapshot: Snapshot) -> Snapshot:
     if not isinstance(snapshot, Snapshot):
-        raise TypeError(f"a point of a timeline is made by snapshot() or mark(), {snapshot!r:.60} is none")
+        raise TypeError(f"expected the result of snapshot() or mark(), not {snapshot!r:.60}")
     return snapshot

@@ -31,7 +31,7 @@ void Home::check(const char* what) const {
   if (!here())
     throw Error(ErrorKind::input, std::string("the ") + what +
                                       " was made before this process was forked: make another one here, or "
-                                      "start processes by spawn");
+                                      "start processes with the method spawn");
 }
 
 void watch_forks() {

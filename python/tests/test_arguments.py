@@ -74,12 +74,12 @@ def test_texts(model):
             told(lambda: session.step(token))
             if token != -1:
                 told(lambda: model.detokenize([1, token]))
-        told(lambda: model.detokenize([1, model.summary["vocab"]]), "no token of this model, whose ids are 0 to 4095")
+        told(lambda: model.detokenize([1, model.summary["vocab"]]), "not a token of this model, whose ids are 0 to 4095")
         assert model.detokenize([*model.tokenize("Once"), -1]) == "Once"
         for point in (None, session, "a"):
             told(lambda: session.restore(point), "snapshot")
             told(lambda: session.rewind(point), "snapshot")
-        told(session.logits, "no token")
+        told(session.logits, "session is empty")
         for prompts in ("ab", b"ab", None):
             told(lambda: model.generate_batch(prompts))
         for capacity in (-1, 10**9, 10**20):
@@ -103,7 +103,7 @@ def test_requests_and_conversations(model):
         told(lambda: model.chat(messages))
     for value in (1.5, "a", -1, 10**20):
         told(lambda: model.chat([{"role": "user", "content": "Hello."}], max_thinking_tokens=value), "max_thinking_tokens")
-    told(lambda: model.chat([{"role": "user", "content": "a\ud800"}]), "messages holds half a character")
+    told(lambda: model.chat([{"role": "user", "content": "a\ud800"}]), "messages contains half a character")
     for messages in ("Hello.", {"role": "user", "content": "Hello."}):
         told(lambda: model.chat(messages), "messages are a sequence")
 
@@ -191,8 +191,8 @@ def test_arrays_of_other_libraries_on_a_device_are_asked_for_by_the_current_stre
     assert asked == [0] and numpy.array_equal(made.numpy(), ops.rms_norm(x=X, eps=1e-6))
     monkeypatch.undo()
     if not torch.cuda.is_available():
-        told(lambda: ops.rms_norm(x=OnDevice(torch.tensor(X)), eps=1e-6), "'x' lies on a CUDA device")
-        told(lambda: ops.quantize(OnDevice(torch.tensor(X))), "'values' lies on a CUDA device")
+        told(lambda: ops.rms_norm(x=OnDevice(torch.tensor(X)), eps=1e-6), "'x' is on a CUDA device")
+        told(lambda: ops.quantize(OnDevice(torch.tensor(X))), "'values' is on a CUDA device")
 
 
 def test_arrays_of_the_host_are_computed_on_the_device_that_torch_has_chosen(monkeypatch):
@@ -236,7 +236,7 @@ def test_what_cannot_be_read_is_told_by_its_name():
 
     told(lambda: ops.rms_norm(x=Unreadable(), eps=1e-6), "'x' Unreadable of nothing")
     told(lambda: torch.vmap(lambda x: ops.rms_norm(x=x, eps=1e-6))(torch.ones(3, 2, 64)), "'x'")
-    told(lambda: ops.rms_norm(x=ops.quantize(X), eps=1e-6), "'x' is no weight")
+    told(lambda: ops.rms_norm(x=ops.quantize(X), eps=1e-6), "'x' is not a weight")
 
 
 def test_numbers_of_numpy_and_torch_are_numbers(model):

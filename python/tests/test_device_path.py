@@ -61,9 +61,9 @@ def test_ids_of_any_width(listener, dtype):
 @pytest.mark.parametrize("wrong", [on_device([1, 2**31], torch.int64), on_device([-2**31 - 1], torch.int64), on_device([2**32 - 1], torch.uint32),
                                    on_device([2**63], torch.uint64), on_device([1, 2**64 - 1], torch.uint64)])
 def test_ids_that_do_not_fit(listener, wrong):
-    with pytest.raises(sluice.InputError, match="'ids' holds numbers that do not fit int32"):
+    with pytest.raises(sluice.InputError, match="'ids' contains numbers that do not fit int32"):
         ops.embed(table=on_device(TABLE), ids=wrong)
-    with pytest.raises(sluice.InputError, match="'ids' holds numbers that do not fit int32"):
+    with pytest.raises(sluice.InputError, match="'ids' contains numbers that do not fit int32"):
         ops.embed(table=TABLE, ids=wrong.as_subclass(torch.Tensor))  # also for tensors on the host
 
 

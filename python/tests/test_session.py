@@ -135,11 +135,11 @@ def test_errors_by_kind(model, tmp_path):
         sluice.Model(backend="cuda").close()  # if both the build and the machine have it
     except sluice.UnsupportedError as error:
         assert "CUDA" in str(error)
-    with pytest.raises(TypeError, match="there is no setting tempreture"):
+    with pytest.raises(TypeError, match="unknown setting tempreture"):
         model.session(8).generate(START, tempreture=1)
     with pytest.raises(sluice.InputError):
         model.session(4).extend(list(range(10)))
-    with pytest.raises(sluice.InputError, match="no size"):
+    with pytest.raises(sluice.InputError, match="not a size"):
         sluice.Model(memory="many")
     assert issubclass(sluice.BusyError, sluice.Error)
     assert issubclass(sluice.ResourceError, sluice.Error) and not issubclass(sluice.ResourceError, ValueError)

@@ -76,7 +76,8 @@ class ThreadPool::Turn {
 
 ThreadPool::ThreadPool(int threads) {
   if (threads < 1 || threads > kMaxThreads) {
-    fail(ErrorKind::input, "a thread pool was asked for {} threads, expected 1 to {}", threads, kMaxThreads);
+    fail(ErrorKind::input, "{} threads were requested for a thread pool, expected 1 to {}", threads,
+         kMaxThreads);
   }
   shares_ = std::make_unique<Share[]>(static_cast<size_t>(threads));
   // Reserved so that current_worker() never meets a vector that moves; a worker looks only once it has a job.

@@ -253,7 +253,7 @@ Snapshot Session::snapshot() {
 
 void Session::restore(const Snapshot& snapshot) {
   if (!snapshot.with_caches_)
-    fail(ErrorKind::input, "a mark holds no caches: rewind to it, or restore a snapshot");
+    fail(ErrorKind::input, "a mark has no copy of the caches: rewind to it, or restore a snapshot");
   if (snapshot.length() > capacity())
     fail(ErrorKind::input, "a snapshot of {} tokens does not fit a context of {}", snapshot.length(),
          capacity());

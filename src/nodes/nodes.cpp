@@ -50,7 +50,7 @@ std::shared_ptr<engine::LayerShare> Nodes::share() {
 void Nodes::follow(Engine& engine) {
   engine::Core& core = engine::core(engine);
   auto* share = dynamic_cast<nodes::Share*>(core.options.share.get());
-  if (share == nullptr) fail(ErrorKind::input, "the engine of this node holds nothing for another one");
+  if (share == nullptr) fail(ErrorKind::input, "this node's engine was not loaded for another node");
   share->follow(core);
 }
 

@@ -104,7 +104,7 @@ NodeStrength strength_together(std::span<const NodeStrengths> nodes, const Token
 
 std::vector<std::int64_t> split_layers(const ModelCost& model, std::span<const NodeStrength> nodes) {
   if (nodes.size() > model.layers.size())
-    fail(ErrorKind::input, "{} nodes cannot share {} layers: each holds one at least", nodes.size(),
+    fail(ErrorKind::input, "{} nodes cannot share {} layers: each needs at least one", nodes.size(),
          model.layers.size());
   std::vector<std::int64_t> counts = best_split(model, nodes, true);
   return counts.empty() ? best_split(model, nodes, false) : counts;
@@ -112,7 +112,7 @@ std::vector<std::int64_t> split_layers(const ModelCost& model, std::span<const N
 
 std::vector<std::int64_t> split_experts(const ExpertCost& model, std::span<const NodeStrengths> nodes) {
   if (std::ssize(nodes) > model.experts)
-    fail(ErrorKind::input, "{} nodes cannot share {} experts: each holds one at least", nodes.size(),
+    fail(ErrorKind::input, "{} nodes cannot share {} experts: each needs at least one", nodes.size(),
          model.experts);
   std::vector<std::int64_t> counts(nodes.size(), 1);
   const auto has_room = [&](std::size_t n) {

@@ -88,7 +88,7 @@ void check_weight(std::string_view op, std::string_view field, const Weight& w) 
   if (format.in_blocks() ? stored % format.block_bytes != 0
                          : stored * 32 % w.bits != 0 || stored * 32 / w.bits % w.group_size != 0)
     fail(ErrorKind::input,
-         "{}: weight '{}.weight' has rows of {} words, which is no whole number of groups of {} at {} "
+         "{}: weight '{}.weight' has rows of {} words, which is not a whole number of groups of {} at {} "
          "bits",
          op, field, stored, w.group_size, w.bits);
   check_plane(op, field, ".scales", w.scales, w);

@@ -143,7 +143,7 @@ void check(const AffineFormat& format, const ValueRows& shape) {
     fail(ErrorKind::input, "affine quantisation has groups of {}, allowed is {}", format.group_size,
          allowed_text(kAffineGroups));
   if (shape.rows < 0 || shape.columns < 0 || shape.columns % format.group_size != 0)
-    fail(ErrorKind::input, "a row of {} values is no whole number of groups of {}", shape.columns,
+    fail(ErrorKind::input, "a row of {} values is not a whole number of groups of {}", shape.columns,
          format.group_size);
   if (shape.type != DType::f32 && shape.type != DType::bf16 && shape.type != DType::f16)
     fail(ErrorKind::input, "values of type {} cannot be quantised, allowed is F32, BF16 or F16",

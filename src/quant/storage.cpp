@@ -14,7 +14,7 @@ Storage storage_of(const ops::Weight& w) {
                                            : Storage::f16;
   const Format& format = format_of(w.mode);
   if (format.storage == nullptr)
-    fail(ErrorKind::unsupported, "weights in the format {} are read by the reference alone", format.name);
+    fail(ErrorKind::unsupported, "weights in the format {} are only supported by the reference", format.name);
   return format.storage(w.bits);
 }
 

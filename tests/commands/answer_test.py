@@ -60,7 +60,7 @@ class Answers(CommandTest):
         answer = self.answer("--tools", tools, "--tool-choice", "describe", "-n", "16")["answer"]
         self.assertEqual(answer["calls"], [])
         self.assertIn("name", answer["content"])
-        self.assertIn("cannot be read", answer["note"])
+        self.assertIn("cannot be parsed", answer["note"])
         run = start("run", "Tell me of an animal.", "-n", "4", "--schema", self.file("schema.json", SCHEMA))
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assertIn("cut after 4 tokens", run.stderr)

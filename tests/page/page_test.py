@@ -381,7 +381,7 @@ class PageTest(unittest.TestCase):
         b = self.browser
         b.click("#open-settings")
         b.click("#open-memory")
-        b.wait(lambda: "Nothing is remembered" in b.text("#memory-note"), "an empty tree")
+        b.wait(lambda: "Nothing is cached" in b.text("#memory-note"), "an empty tree")
         self.server.nodes = [
             {"parent": -1, "begin": 0, "end": 640, "on_device": 640, "on_host": 0, "on_disk": 640, "state": ["device", "disk"],
              "bytes": 3 << 20, "hits": 12, "text": "<|system|>\nYou are\na <b>helpful</b> assistant"},

@@ -66,7 +66,7 @@ void explain_report(const Json& report) {
   if (report.contains("instead_of"))
     fmt::print("  one of them went on with '{}'\n", terminal::printable(report.value("instead_of", "")));
   if (report.contains("volatile"))
-    fmt::print("  this is {}, which changes from request to request: move it behind what stays the same\n",
+    fmt::print("  this is {}, which changes from request to request: move it after what stays the same\n",
                terminal::printable(report.value("volatile", "")));
 }
 

@@ -213,7 +213,7 @@ class Chat {
     if (file.empty()) throw Error(ErrorKind::input, "/load needs a file name");
     auto all = nlohmann::ordered_json::parse(options::read_input(file), nullptr, false);
     if (all.is_object() && all.contains("messages")) all = nlohmann::ordered_json(all["messages"]);
-    if (!all.is_array()) throw Error(ErrorKind::input, fmt::format("'{}' holds no conversation", file));
+    if (!all.is_array()) throw Error(ErrorKind::input, fmt::format("'{}' contains no conversation", file));
     conversation_.set_messages(std::move(all));
     say(fmt::format("[{} messages]", conversation_.messages().size()));
   }

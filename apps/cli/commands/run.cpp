@@ -99,7 +99,7 @@ void print_experts(const ExpertUsage& usage, double tokens) {
   fmt::print(
       stderr,
       "experts: {} per layer in memory, {:.1f}% of {} uses found there, {} of {} misses prefetched, {} "
-      "prefetched for nothing, {:.1f} MB read per token, {:.2f} s spent waiting for the disk ({})\n",
+      "prefetched but not used, {:.1f} MB read per token, {:.2f} s spent waiting for the disk ({})\n",
       usage.slots, 100 * usage.hit_rate(), usage.hits + usage.misses, usage.foreseen, usage.misses,
       usage.unused, static_cast<double>(usage.bytes_read) / 1e6 / tokens, usage.wait_seconds, usage.reader);
 }

@@ -28,7 +28,8 @@ std::string read_conversation(const std::string& file) {
   if (all.is_array() || (all.is_object() && all.contains("messages"))) return text;
   throw Error(
       ErrorKind::input,
-      fmt::format("'{}' holds neither an array of messages nor an object with the key \"messages\"", file));
+      fmt::format("'{}' contains neither an array of messages nor an object with the key \"messages\"",
+                  file));
 }
 
 void run(TemplateArguments& options) {

@@ -22,7 +22,7 @@ void Answer::add(Command& command) {
   command.option("--schema", schema_,
                  "Make the answer a JSON document that is valid under the schema in this file");
   command.flag("--json-object", json_object_, "Make the answer a JSON object");
-  command.option("--regex", regex_, "Make the whole answer match this regular expression");
+  command.option("--regex", regex_, "Make the answer match this regular expression");
   command.option("--grammar", grammar_, "Make the answer follow the GBNF or EBNF grammar in this file");
   command.list("--choice", choices_, "Make the answer one of these texts (repeat the option for each)");
   command.option("--tools", tools_,
@@ -86,7 +86,7 @@ nlohmann::ordered_json answer_json(const AnswerPlan& plan, const std::string& te
     }
   }
   nlohmann::ordered_json json{{"thinking", thinking}, {"content", content}, {"calls", calls}};
-  if (malformed) json["note"] = "the content holds a tool call that cannot be read";
+  if (malformed) json["note"] = "the content contains a tool call that cannot be parsed";
   return json;
 }
 

@@ -163,9 +163,10 @@ bool follows_by_mpirun() {
 void say_if_copies_work_alone() {
   const char* count = std::getenv("OMPI_COMM_WORLD_SIZE");
   if (count == nullptr || std::string(count) == "1" || follows_by_mpirun()) return;
-  fmt::print(stderr,
-             "{} mpirun started {} processes, which work alone; with --nodes auto they share the model\n",
-             terminal::styled(terminal::Style::dim, "note:", stderr), terminal::printable(count));
+  fmt::print(
+      stderr,
+      "{} mpirun started {} processes, which work independently; with --nodes auto they share the model\n",
+      terminal::styled(terminal::Style::dim, "note:", stderr), terminal::printable(count));
 }
 
 // mpirun takes some seconds to end processes that have not joined, less than others wait for them.

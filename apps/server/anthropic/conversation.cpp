@@ -49,7 +49,7 @@ std::string document_text(const Json& block, const std::string& where) {
   if (type == "text") return tagged("document", block, text_field(*source, "data", at));
   if (type == "content")
     return tagged("document", block, text_of(source->value("content", Json()), at + ".content"));
-  throw wrong(at, "this model reads text alone, a document of type '" + type + "' it cannot read");
+  throw wrong(at, "this server only supports text, not a document of type '" + type + "'");
 }
 
 std::string block_text(const Json& block, const std::string& where) {
@@ -58,7 +58,7 @@ std::string block_text(const Json& block, const std::string& where) {
   if (type == "document") return document_text(block, where);
   if (type == "search_result")
     return tagged("search_result", block, text_of(block.value("content", Json()), where + ".content"));
-  throw wrong(where, "this model reads text alone, a block of type '" + type + "' it cannot read");
+  throw wrong(where, "this server only supports text, not a block of type '" + type + "'");
 }
 
 // The parser limits the depth of JSON.

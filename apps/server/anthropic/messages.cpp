@@ -106,8 +106,8 @@ api::ChatPrompt read_prompt(api::Fields& fields, const ServedModel& model, Answe
 api::Work create_message(const Json& body, const ServedModel& model) {
   api::Fields fields(body);
   if (fields.has("thread"))
-    throw bad_request("thread: this server holds no conversations; send the whole one without it", "thread",
-                      std::string(kThreadsUnsupported));
+    throw bad_request("thread: this server stores no conversations; send the complete one without it",
+                      "thread", std::string(kThreadsUnsupported));
   fields.need("max_tokens");
   const auto most = fields.integer("max_tokens", 0, kMostTokens);  // 0: only cache the prompt
   const bool stream = fields.flag("stream").value_or(false);

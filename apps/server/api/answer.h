@@ -42,7 +42,7 @@ class Answer {
   // A note for programs that would take a missing call for an answer without one.
   std::optional<std::string> note() const {
     if (!malformed_call_) return std::nullopt;
-    return "The answer holds a call of a tool that cannot be read. It is given back as text.";
+    return "The answer contains a tool call that cannot be parsed. It is returned as text.";
   }
 
  private:

@@ -29,7 +29,7 @@ std::string text_of(const Json& content, std::size_t index) {
     const bool readable =
         type == "text" || type == "refusal" || type == "input_text" || type == "output_text";
     if (!readable)
-      throw wrong_message(index, "this model reads text alone, a part of type '" + type + "' it cannot read",
+      throw wrong_message(index, "this server only supports text, not a part of type '" + type + "'",
                           "content");
     if (!part.contains(field) || !part[field].is_string())
       throw wrong_message(index, "a part of text must hold a text", "content");

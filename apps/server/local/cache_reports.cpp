@@ -84,7 +84,7 @@ Json CacheReports::find(const std::string& client, const std::string& id) const 
   const std::lock_guard lock(mutex_);
   for (const One& one : reports_)
     if (one.client == client && one.id == id) return one.report;
-  throw not_found(fmt::format("No request '{}' is remembered.", id));
+  throw not_found(fmt::format("There is no report of request '{}'.", id));
 }
 
 Json CacheReports::list(const std::string& client) const {

@@ -39,12 +39,13 @@ std::string scheduler_text(const Scheduler& scheduler) {
   text += metric("requests_refused_total", "counter", "Requests that found the queue full.", state.refused);
   text += metric("suspensions_total", "counter", "Sequences that had to make room.", state.suspensions);
   text += metric("prompt_tokens_total", "counter", "Tokens of prompts.", state.prompt_tokens);
-  text += metric("cached_tokens_total", "counter", "Of them, found remembered.", state.cached_tokens);
   text +=
-      metric("cache_memory_bytes", "gauge", "Bytes of the host that remember prompts.", state.memory_bytes);
-  text += metric("cache_memory_limit_bytes", "gauge", "Bytes of the host that may remember prompts.",
+      metric("cached_tokens_total", "counter", "Of them, found in the prefix cache.", state.cached_tokens);
+  text +=
+      metric("cache_memory_bytes", "gauge", "Bytes of host memory with cached prompts.", state.memory_bytes);
+  text += metric("cache_memory_limit_bytes", "gauge", "Limit of host memory for cached prompts.",
                  scheduler.options().cache_memory);
-  text += metric("cache_disk_bytes", "gauge", "Bytes of remembered prompts in files.", state.disk_bytes);
+  text += metric("cache_disk_bytes", "gauge", "Bytes of cached prompts in files.", state.disk_bytes);
   text += metric("generated_tokens_total", "counter", "Tokens generated.", state.generated_tokens);
   text += metric("decode_steps_total", "counter", "Steps of all running sequences.", state.decode_steps);
   text += "# HELP sluice_memory_bytes Bytes on the backend, by kind.\n# TYPE sluice_memory_bytes gauge\n";

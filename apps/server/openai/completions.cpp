@@ -25,7 +25,8 @@ std::vector<std::int32_t> read_ids(const Json& json, const ServedModel& model) {
   for (const Json& one : json) {
     const auto id = one.get<std::int64_t>();
     if (id < 0 || id >= model.engine->summary().vocab)
-      throw bad_request("Invalid 'prompt': " + std::to_string(id) + " is no token of this model.", "prompt");
+      throw bad_request("Invalid 'prompt': " + std::to_string(id) + " is not a token of this model.",
+                        "prompt");
     ids.push_back(id);
   }
   return ids;
@@ -56,7 +57,8 @@ std::int64_t read_best_of(api::Fields& fields, std::int64_t choices, bool stream
   const std::int64_t best = fields.integer("best_of", 1, kMostAnswers).value_or(choices);
   if (best < choices) throw bad_request("Invalid 'best_of': it is less than 'n'.", "best_of");
   if (best > choices && stream)
-    throw bad_request("Invalid 'best_of': it compares whole answers, so they cannot be streamed.", "best_of");
+    throw bad_request("Invalid 'best_of': it compares complete answers, so they cannot be streamed.",
+                      "best_of");
   return best;
 }
 
@@ -65,7 +67,8 @@ void refuse_unsupported(api::Fields& fields, const CompletionReplySettings& repl
     throw bad_request("'suffix' is not supported by this server.", "suffix", "unsupported_parameter");
   if (reply.prompt_logprobs && reply.common.stream)
     throw bad_request(
-        "'echo' together with 'logprobs' cannot be streamed: the prompt is told once all of it is read.",
+        "'echo' together with 'logprobs' cannot be streamed: the prompt is only returned once all of it is "
+        "read.",
         "stream", "unsupported_parameter");
 }
 

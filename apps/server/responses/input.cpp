@@ -96,7 +96,7 @@ Json messages_of(const Json& items) {
       messages.push_back(
           {{"role", "tool"}, {"content", output}, {"tool_call_id", text_field(item, "call_id", i)}});
     } else {
-      throw wrong(i, "this server knows messages, reasoning and calls of functions alone");
+      throw wrong(i, "this server only supports messages, reasoning and function calls");
     }
   }
   return messages;

@@ -63,7 +63,7 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
 
 std::span<const std::byte> MappedFile::bytes(uint64_t offset, uint64_t length) const {
   if (offset > bytes_.size() || length > bytes_.size() - offset) {
-    fail(ErrorKind::input, "'{}' has {} bytes, {} at offset {} were asked for", path_.string(), bytes_.size(),
+    fail(ErrorKind::input, "'{}' has {} bytes, {} at offset {} were requested", path_.string(), bytes_.size(),
          length, offset);
   }
   return bytes_.subspan(offset, length);

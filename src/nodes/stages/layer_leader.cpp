@@ -236,7 +236,7 @@ void LayerLeader::receive_rows(const engine::Core& core, const layers::Pass& pas
                         [&](const Answer& answer) { return answer.pass == pass.number; });
   };
   while (asked() != answers_.end() && !asked()->came) await_answer();
-  if (asked() == answers_.end()) fail(ErrorKind::internal, "no rows are to come of pass {}", pass.number);
+  if (asked() == answers_.end()) fail(ErrorKind::internal, "no rows are expected from pass {}", pass.number);
   const Message rows = std::move(asked()->rows);
   answers_.erase(asked());
   unpack_rows(*core.backend, rows, x, wanted_rows(pass));

@@ -60,7 +60,8 @@ void check_saves(const Op& op, std::int64_t tokens, bool host_memory) {
     const bool inside = at > last && at <= tokens;
     if (!inside || (at - sequences[sequences.of_token(at - 1)].begin) % 64 != 0)
       fail(ErrorKind::input,
-           "{}: field 'save_at' is {} at {}, allowed are rising numbers up to T = {}, multiples of 64 behind "
+           "{}: field 'save_at' is {} at {}, allowed are ascending numbers up to T = {}, multiples of 64 "
+           "after "
            "the first token of a sequence, or less than 0",
            Op::kName, at, i, tokens);
     last = at;

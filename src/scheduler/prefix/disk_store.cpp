@@ -209,7 +209,7 @@ void DiskStore::written(const FilePtr& file, std::uint64_t checksum, const std::
   file->pending.reset();
   file->checksum = checksum;
   if (!error.empty()) {
-    if (!failing_) log(fmt::format("{}; prompts are remembered in memory alone until that works", error));
+    if (!failing_) log(fmt::format("{}; prompts are cached in memory only until that works", error));
     forget(file);
   }
   failing_ = !error.empty();

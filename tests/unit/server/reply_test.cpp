@@ -153,7 +153,7 @@ TEST(Replies, SayThatACallCannotBeRead) {
     EXPECT_EQ(content, answer);
     EXPECT_EQ(choice["message"]["content"], answer);
     EXPECT_FALSE(choice["message"].contains("tool_calls"));
-    EXPECT_NE(choice["note"].get<std::string>().find("cannot be read"), std::string::npos);
+    EXPECT_NE(choice["note"].get<std::string>().find("cannot be parsed"), std::string::npos);
     EXPECT_EQ(chunks.back()["choices"][0]["note"], choice["note"]);
 
     anthropic::MessageReplySettings settings;

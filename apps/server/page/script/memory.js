@@ -43,7 +43,7 @@ async function showMemory() {
   body.replaceChildren(...nodes.map((node, at) => buildNode(node, depths[at])));
   const bytes = nodes.reduce((sum, node) => sum + node.bytes, 0);
   const states = nodes.filter((node) => node.state.length > 0).length;
-  note.textContent = nodes.length === 0 ? 'Nothing is remembered yet.' :
+  note.textContent = nodes.length === 0 ? 'Nothing is cached yet.' :
     `${nodes.length} nodes with ${states} states, ${sizeText(bytes)}. A prompt goes on behind the last state it agrees with.`;
 }
 

@@ -17,7 +17,7 @@ async function ask(path, {method = 'GET', body, signal} = {}) {
       if (!response.ok) throw await errorOf(response);
       return response;
     }
-    if (!(await askForKey(refused || apiKey !== ''))) throw new ServerError('The server asks for an API key.', 401);
+    if (!(await askForKey(refused || apiKey !== ''))) throw new ServerError('The server requires an API key.', 401);
   }
 }
 
@@ -49,7 +49,7 @@ function askForKey(refused) {
     const dialog = byId('key-dialog');
     byId('key').value = '';
     byId('key-note').textContent = refused ? 'The server did not accept this key.' :
-      'The server asks for a key. It is kept in this browser.';
+      'The server requires an API key. It is stored in this browser.';
     dialog.returnValue = '';
     dialog.onclose = () => {
       keyQuestion = null;
@@ -94,7 +94,7 @@ async function readAnswer(response, {progress, chunk}) {
     }
   } catch (error) {
     if (error.name === 'AbortError' || error instanceof ServerError) throw error;
-    throw new ServerError('The connection broke before the answer was complete.', 0);
+    throw new ServerError('The connection was lost before the answer was complete.', 0);
   }
   throw new ServerError('The answer ended before it was complete.', 0);
 }

@@ -103,7 +103,7 @@ async function importFiles(files) {
     }
   }
   if (last) openThis(last);
-  else notice('This file holds no conversation.');
+  else notice('This file contains no conversation.');
 }
 
 const narrow = matchMedia('(max-width: 760px)');

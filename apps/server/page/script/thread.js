@@ -23,7 +23,7 @@ function showThread() {
 function buildWelcome() {
   return element('div', {className: 'welcome'},
       element('p', {className: 'brand'}, 'sluice'),
-      element('p', {className: 'faint'}, server.model ? `${server.model} is listening.` : 'Write a message to begin.'));
+      element('p', {className: 'faint'}, server.model ? `${server.model} is ready.` : 'Write a message to begin.'));
 }
 
 function buildArticle(message, isLast) {
