@@ -26,5 +26,5 @@ __version__ = "0.1.0"
 
 
 def __dir__() -> list[str]:
-    """What completion by the tab key offers: the modules behind these names are not meant."""
+    """The names for tab completion, without the internal modules."""
     return [*__all__, "__version__"]

@@ -1,4 +1,4 @@
-"""Conversations in the forms that OpenAI's clients have for them, as the models' templates know them: the server reads them alike."""
+"""Converts conversations in the forms of OpenAI's clients to those of chat templates, as the server does."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def template_messages(given: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]
 
 
 def with_one_system_message(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Where a conversation begins with several, which many templates refuse."""
+    """Joins several system messages at the beginning, which many templates reject."""
     count = next((at for at, one in enumerate(messages) if one.get("role") != "system" or not isinstance(one["content"], str)), len(messages))
     if count < 2:
         return messages
@@ -48,7 +48,7 @@ def _message(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _joined(parts: Iterable[Any]) -> str:
-    """Parts of text in one: the models here read text alone."""
+    """Joins the text of parts: only text is supported."""
     texts = []
     for part in parts:
         kind = part.get("type") if isinstance(part, Mapping) else None
@@ -60,7 +60,7 @@ def _joined(parts: Iterable[Any]) -> str:
 
 
 def _call(given: Any) -> Any:
-    """With its arguments as an object, where they came as the text of one."""
+    """A tool call with its arguments as an object, if they were given as JSON text."""
     function = given.get("function") if isinstance(given, Mapping) else None
     if not isinstance(function, Mapping):
         return given

@@ -20,7 +20,7 @@ _USUAL_TEMPERATURE = 0.7
 
 
 class SchemaModel(Protocol):
-    """A pydantic class, or another class that knows its JSON schema."""
+    """A pydantic class, or another class that provides its JSON schema."""
 
     def model_json_schema(self) -> dict[str, Any]: ...
 
@@ -84,14 +84,14 @@ def number(given: float, name: str) -> float:
 
 
 class OfThisProcess:
-    """What holds threads and memory of the engine. A copy of its fields would close what the other one uses."""
+    """Base of objects that own threads and memory of the engine, which cannot be copied: closing a copy would close the original."""
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(f"a {type(self).__name__} can neither be copied nor pickled: make one in each process that needs it")
 
 
 def assign(target: object, **values: Any) -> None:
-    """Hands settings to the engine; one of the wrong kind is told by its name."""
+    """Passes settings to the engine; a value of the wrong type is reported with its name."""
     for name, value in values.items():
         try:
             setattr(target, name, value.item() if isinstance(value, numpy.generic) else value)
@@ -126,7 +126,7 @@ def to_json(value: Any, name: str) -> str:
 
 
 def token_ids(ids: Iterable[int]) -> list[int]:
-    """A list of them; the engine looks whether they are of the vocabulary."""
+    """A list of token ids; the engine checks that they are in the vocabulary."""
     try:
         if isinstance(ids, (str, bytes, bytearray, Mapping)):
             raise TypeError
@@ -139,7 +139,7 @@ def token_ids(ids: Iterable[int]) -> list[int]:
 
 
 def model_folders() -> list[pathlib.Path]:
-    """Where models are looked for by name: as the command line does."""
+    """The folders in which models are searched by name, as for the command line."""
     def folder(name: str) -> pathlib.Path | None:
         made = os.environ.get(name, "")
         return pathlib.Path(made) if made.startswith("/") else None
@@ -153,7 +153,7 @@ def model_folders() -> list[pathlib.Path]:
 
 
 def bundled_models() -> list[pathlib.Path]:
-    """Beside the package where it is installed, above it in a build tree."""
+    """Inside the installed package, or above it in a build tree."""
     package = pathlib.Path(__file__)
     places = [folder / "models" for start in (package, package.resolve(), pathlib.Path(_native.__file__)) for folder in start.parents]
     return next(([place] for place in places if (place / "delta-story/config.json").is_file()), [])
@@ -171,7 +171,7 @@ def without_none(given: Sampling) -> dict[str, Any]:
 
 
 def generate_options(config: Mapping[str, float], settings: Sampling) -> _native.GenerateOptions:
-    """`config` is what the model's makers want, `settings` what the caller does."""
+    """`config` has the defaults of the model's makers, `settings` those of the caller."""
     unknown = settings.keys() - Sampling.__annotations__.keys()
     if unknown:
         raise TypeError(f"unknown setting {', '.join(sorted(unknown))}; known are {', '.join(Sampling.__annotations__)}")
@@ -206,7 +206,7 @@ def _texts(given: Sequence[str], name: str) -> list[str]:
 
 
 def form_of(settings: Sampling) -> tuple[str, str, list[str]] | None:
-    """The form that the settings ask of the text, as (kind, text, choices)."""
+    """The form that the settings require of the text, as (kind, text, choices)."""
     given = without_none(settings)
     forms = [name for name in ("schema", "regex", "grammar", "choices") if name in given]
     if not forms:
@@ -224,7 +224,7 @@ def form_of(settings: Sampling) -> tuple[str, str, list[str]] | None:
 
 
 def text_options(engine: _native.Engine, config: Mapping[str, float], given: Sampling) -> _native.GenerateOptions:
-    """Those of a text that is no conversation, in the form that is asked for."""
+    """The options for a plain text, with the required form."""
     options = generate_options(config, given)
     answer = _native.AnswerRequest()
     answer.form = form_of(given)
@@ -234,7 +234,7 @@ def text_options(engine: _native.Engine, config: Mapping[str, float], given: Sam
 
 
 def command_line() -> str:
-    """The program `sluice`: beside the package where it is installed, beside the extension's folder in a build tree."""
+    """The path of the program `sluice`: next to the installed package, or next to the extension's folder in a build tree."""
     package = pathlib.Path(_native.__file__).parent
     for place in (package / "bin/sluice", package.parents[1] / "bin/sluice"):
         if place.is_file():

@@ -81,7 +81,7 @@ def chat_answer(parser: _native.AnswerParser, generation: Generation) -> ChatAns
 
 
 class _Pieces:
-    """What is to be given of an answer. No generator: one that an interruption or a timeout leaves gives nothing more."""
+    """The pieces of an answer to return. Not a generator, because one that is left by an interruption or a timeout cannot continue."""
 
     def __init__(self) -> None:
         self.ready: collections.deque[Delta] = collections.deque()

@@ -3,7 +3,7 @@
     from sluice.lm_eval import SluiceLM
     lm_eval.simple_evaluate(SluiceLM("delta-story"), tasks=[...])
 
-Once this is imported, lm-eval knows it as "sluice", too: simple_evaluate("sluice", model_args="model=delta-story").
+Importing this module also registers the model in lm-eval as "sluice": simple_evaluate("sluice", model_args="model=delta-story").
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _LIMITS = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_token
 
 
 def _arguments(requests: Sequence[Any]) -> list[tuple[Any, Any]]:
-    """A text and what is asked of it, per request."""
+    """The text and the settings of each request."""
     return [request.args for request in requests]
 
 
 @register_model("sluice")  # type: ignore[misc, unused-ignore]
 class SluiceLM(LM):  # type: ignore[misc, unused-ignore]
-    """Takes a model, or the arguments of Model. What lm-eval says beside of batches and devices is the scheduler's matter here."""
+    """Takes a model, or the arguments of Model. Other arguments of lm-eval, such as batch sizes and devices, are ignored: the scheduler decides."""
 
     def __init__(self, model: Model | str | os.PathLike[str] = "delta-story", batch_size: Any = None, max_batch_size: Any = None,
                  device: Any = None, **options: Any):
@@ -41,7 +41,7 @@ class SluiceLM(LM):  # type: ignore[misc, unused-ignore]
         self._longest = int(self._model.summary["max_positions"])
 
     def _begin(self, text: str) -> list[int]:
-        """An empty context begins with the token that ends texts."""
+        """An empty context is replaced by the end-of-text token."""
         return self._model.tokenize(text, special=True) or self._model.stop_ids[:1]
 
     def _score(self, context: Sequence[int], continuation: Sequence[int]) -> tuple[float, bool]:
@@ -70,12 +70,12 @@ class SluiceLM(LM):  # type: ignore[misc, unused-ignore]
         return answers
 
     def loglikelihood_rolling(self, requests: list[Instance], disable_tqdm: bool = False) -> list[float]:
-        """Of whole texts: a long one in windows of the context's size."""
+        """For complete texts; long ones are divided into windows of the context's size."""
         return [sum(self._score(*make_disjoint_window(window))[0] for window in get_rolling_token_windows(
                     self._model.tokenize(request.args[0]), self._model.stop_ids[0], self._longest, 1)) for request in requests]
 
     def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
-        """All together: settings may differ from one to the next."""
+        """All requests together; their settings may differ."""
         made = []
         for prompt, settings in _arguments(requests):
             limit = int(next((settings[name] for name in _LIMITS if settings.get(name) is not None), 256))
@@ -90,7 +90,7 @@ class SluiceLM(LM):  # type: ignore[misc, unused-ignore]
 
     @property
     def tokenizer_name(self) -> str:
-        """Of the model: lm-eval keeps answers apart by it."""
+        """Identifies the model in lm-eval's cache of answers."""
         return self._model.name
 
     def apply_chat_template(self, chat_history: list[dict[str, str]], add_generation_prompt: bool = True) -> str:

@@ -73,7 +73,7 @@ class Model(OfThisProcess):
 
     @property
     def _computing_engine(self) -> _native.Engine:
-        """Texts are tokenized in forked processes, too; the threads that compute are not there."""
+        """Forked processes can tokenize, but do not have the threads that compute."""
         if self._process != os.getpid():
             raise _native.InputError("the model was loaded before this process was forked: load it here, or start processes with the method spawn")
         return self._engine
@@ -252,7 +252,7 @@ class Model(OfThisProcess):
 
 
 def _tell_of_idle_gpu(backend: str) -> None:
-    """Whoever built the package where no compiler for GPUs was would wonder about its speed."""
+    """Warns users who built the package without a CUDA compiler, and would wonder about its speed."""
     if backend == "auto" and not _native.with_cuda and os.path.exists(_GPU):
         warnings.warn("there is a GPU, and this model runs on the CPU: sluice was built without CUDA. Where nvcc is, "
                       "`pip install . --config-settings=cmake.define.SLUICE_CUDA=ON` builds it with CUDA; backend=\"cpu\" wants none",

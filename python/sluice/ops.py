@@ -2,17 +2,17 @@
 
     out = sluice.ops.rms_norm(x=x, weight=w, eps=1e-6)
 
-The functions come from the tables that the engine itself checks its calls with. Fields are given by name as numpy
-arrays, as tensors of torch or as anything else that speaks DLPack, and are read where they lie if they are contiguous; nothing
-that is given is written. One output is returned alone, several as a named tuple, fields that an op updates among them,
-as tensors of torch where one was given or, as numpy has none, of bfloat16, and as numpy arrays elsewhere. A weight is a dense array or Quantized.
+The functions are generated from the tables with which the engine checks its calls. Fields are given by name as numpy
+arrays, torch tensors or anything else with DLPack, and are read in place if they are contiguous; inputs are never written
+to. A single output is returned directly, several as a named tuple, which includes the fields that an op updates. Outputs
+are torch tensors if one was given or if they are bfloat16, which numpy lacks, and numpy arrays otherwise. A weight is a
+dense array or Quantized.
 
 Every function takes `backend` ("auto", "reference", "cpu", "cuda"), `threads` and `exact`.
 
-Tensors of torch on a CUDA device are read there by a backend that computes there, behind what torch's current stream
-holds when the op is called, and the outputs lie there too; the op is done when its function returns. Whatever else
-is given then is copied to the device. A backend that computes in host memory copies the tensors there and its
-outputs back.
+A backend that computes on a CUDA device reads torch tensors there, after the work in torch's current stream at the time
+of the call, and its outputs are on that device too; the op is complete when its function returns. All other inputs are
+copied to the device. A backend that computes in host memory copies such tensors to the host and its outputs back.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ _CUDA = 2  # kDLCUDA of DLPack
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Quantized:
-    """A weight in one of MLX's formats: packed codes with scales and, if affine, biases per group. Bits and group sizes that are not given are
-    the usual ones of the mode: 4 and 64 of "affine", 4 and 32 of "mxfp4", 8 and 32 of "mxfp8", 4 and 16 of "nvfp4"."""
+    """A weight in one of MLX's formats: packed codes with scales and, if affine, biases per group. The default bits and group sizes
+    are the usual ones of the mode: 4 and 64 of "affine", 4 and 32 of "mxfp4", 8 and 32 of "mxfp8", 4 and 16 of "nvfp4"."""
 
     weight: Any
     scales: Any
@@ -71,7 +71,7 @@ def _small(number: int, name: str) -> int:
 
 
 def dequantize(weight: Quantized, *, backend: str = "auto") -> Any:
-    """The values [..,K] that a packed weight stands for, in float32."""
+    """The values [..,K] of a packed weight in float32."""
     if not isinstance(weight, Quantized) or weight.weight is None:
         raise TypeError(f"expected a packed weight as Quantized, not {weight!r:.60}")
 
@@ -92,7 +92,7 @@ _backends_lock = threading.Lock()
 
 
 def _forget_backends() -> None:
-    """Their threads are not there in a forked process, and another one may have held the lock."""
+    """In a forked process their threads do not exist, and the lock may be held by one of them."""
     global _backends_lock
     _backends_lock = threading.Lock()
     _backends.clear()
@@ -102,7 +102,7 @@ os.register_at_fork(after_in_child=_forget_backends)
 
 
 def _backend(name: str, threads: int, exact: bool, device: int) -> _native.OpBackend:
-    """One that computes on CUDA does so on the device that is current when it is made."""
+    """A CUDA backend uses the device that is current when it is created."""
     if not isinstance(name, str):
         raise TypeError(f"backend cannot be {name!r:.60}, expected a text")
     if not isinstance(exact, (bool, numpy.bool_)):
@@ -115,17 +115,17 @@ def _backend(name: str, threads: int, exact: bool, device: int) -> _native.OpBac
 
 
 def _is_torch(value: Any) -> bool:
-    """A tensor; also of a class of one's own. Whoever has one has imported torch."""
+    """Whether it is a tensor, of any subclass. A tensor implies that torch was imported."""
     return isinstance(value, getattr(sys.modules.get("torch"), "Tensor", ()))
 
 
 def _cuda_device(values: Iterable[Any]) -> Any:
-    """The device of the first tensor of torch that lies on one."""
+    """The CUDA device of the first torch tensor that is on one."""
     return next((value.device for value in values if _is_torch(value) and value.is_cuda), None)
 
 
 def _of_torch(name: str, value: Any) -> Any:
-    """What other libraries hold on a CUDA device as a tensor: torch has them finish before its current stream goes on."""
+    """An array of another library on a CUDA device as a tensor: torch makes its current stream wait for that library's work."""
     where = None if _is_torch(value) or isinstance(value, numpy.ndarray) else getattr(value, "__dlpack_device__", None)
     if where is None or where()[0] != _CUDA:
         return value
@@ -139,7 +139,7 @@ def _of_torch(name: str, value: Any) -> Any:
 
 
 def _current_device() -> int:
-    """Of this thread. CUDA counts from 0, and torch, which is asked only once it has begun with CUDA, knows which one was chosen."""
+    """The current CUDA device of this thread: torch's if it has initialised CUDA, otherwise 0."""
     cuda = getattr(sys.modules.get("torch"), "cuda", None)
     return int(cuda.current_device()) if cuda is not None and cuda.is_initialized() else 0
 
@@ -174,7 +174,7 @@ def _array(name: str, value: Any, types: str) -> Any:
 
 
 def _narrowed(name: str, value: Any, narrow: Callable[[], Any], smallest: int = _SMALLEST) -> Any:
-    """Whole numbers of numpy and torch have 64 bits unless told otherwise, of texts that were tokenized often 16, those of ops 32."""
+    """Converts integers to int32: those of numpy and torch have 64 bits by default, token ids in files often 16."""
     if math.prod(value.shape) and not smallest <= int(value.min()) <= int(value.max()) < 1 << 31:
         raise _native.InputError(f"'{name}' contains numbers that do not fit int32")
     return narrow()

@@ -1,4 +1,4 @@
-"""Many requests at once on one model: each has the bits it would have alone."""
+"""Concurrent requests to one model: each answer has the bits of its request alone."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _tickets = itertools.count(1)
 
 
 class _Pending:
-    """A request and what has been heard of it."""
+    """A request and the messages received for it."""
 
     def __init__(self, scheduler: Scheduler, request: _native.Request, mailbox: _native.Mailbox):
         if not isinstance(request, _native.Request):
@@ -114,7 +114,7 @@ class Stream(OfThisProcess, Iterator[Token]):
 
 
 class _LoopMail:
-    """The mailbox of an event loop: one file, however many requests wait."""
+    """The mailbox of an event loop: a single file for all waiting requests."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop):
         self._loop = weakref.ref(loop)
@@ -139,7 +139,7 @@ _mail: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _LoopMail] = weakref
 
 
 async def _begin(waiting: weakref.ref[AsyncStream], make: Callable[[], tuple[Scheduler, _native.Request]]) -> None:
-    """Submits a request whose making may take long (a book to tokenize, a grammar, the scheduler itself): in another thread."""
+    """Submits a request in another thread, because preparing it may take long (tokenizing a book, a grammar, the scheduler itself)."""
     try:
         scheduler, request = await asyncio.to_thread(make)
     except Exception as error:
@@ -182,7 +182,7 @@ class AsyncStream(OfThisProcess, AsyncIterator[Token]):
         self._news.set()
 
     def _check_loop(self) -> None:
-        """News come to the loop that it was made in; another one would wait for ever."""
+        """Messages are delivered to the loop in which it was created; another one would wait forever."""
         if asyncio.get_running_loop() is not self._loop:
             raise _native.InputError("an answer belongs to the event loop that requested it, and this is another one")
 

@@ -25,7 +25,7 @@ _servers: weakref.WeakSet[Server] = weakref.WeakSet()
 
 
 def _let_go() -> None:
-    """A forked process holds the other end of each server's input, too: it would go on after the process that started it."""
+    """Closes each server's input in forked processes: otherwise the server would outlive the process that started it."""
     for server in _servers:
         server._input.close()
 
@@ -62,7 +62,7 @@ class Server(OfThisProcess):
             raise self._refusal(line + self._process.stdout.read()) from None
 
     def _refusal(self, printed: str) -> _native.Error:
-        """What it ended with instead of an address."""
+        """The error with which the server ended instead of reporting its address."""
         self._process.wait()
         self._said.seek(0)
         said = self._said.read().strip()

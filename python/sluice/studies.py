@@ -1,4 +1,4 @@
-"""Whole models: what they are, where they fit, and how they are made."""
+"""Complete models: their properties, where they fit, and how they are created."""
 
 from __future__ import annotations
 

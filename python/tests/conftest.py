@@ -21,7 +21,7 @@ def pytest_addoption(parser):
 
 @pytest.fixture(scope="session")
 def turns(request):
-    """How often a loop runs that looks for what is lost in each turn."""
+    """The number of rounds of a loop that checks for leaks in each."""
     return 1000 if request.config.getoption("--long") else 40
 
 
@@ -32,7 +32,7 @@ def model():
 
 
 def command_line(*arguments):
-    """What the C++ program prints."""
+    """The output of the C++ program."""
     return subprocess.run([sys.executable, "-m", "sluice", *map(str, arguments)], capture_output=True, text=True, check=True).stdout
 
 

@@ -1,4 +1,4 @@
-"""The formula of every op of the catalogue in torch, with arguments to try it with: each is a function of the op's name."""
+"""The formula of every op in torch, with arguments to test it: one function per op, with its name."""
 
 import functools
 import math
@@ -23,7 +23,7 @@ def norm(x, weight=None):
 
 
 def rotated(x, inv_freq, positions, mscale=1.0, interleaved=False):
-    """The first 2M channels of [T,H,D] by complex numbers."""
+    """Rotates the first 2M channels of [T,H,D], with complex numbers."""
     turned, rest = x[..., :2 * len(inv_freq)], x[..., 2 * len(inv_freq):]
     pairs = turned.unflatten(-1, (-1, 2)) if interleaved else turned.unflatten(-1, (2, -1)).transpose(-1, -2)
     angles = positions[:, None, None].double() * inv_freq
@@ -91,7 +91,7 @@ def signs_of(bits):
 
 
 def encoded(x, signs):
-    """[..,D] as codes, two in a byte, and lengths."""
+    """[..,D] as codes, two per byte, and lengths."""
     lengths = x.norm(dim=-1)
     unit = (x * signs_of(signs)) @ hadamard_matrix(x.shape[-1]) * (math.sqrt(x.shape[-1]) / lengths)[..., None]
     codes = (unit[..., None] - levels()).abs().argmin(-1)

@@ -1,4 +1,4 @@
-"""What is wrong with an argument is one sentence that names it: a sluice.Error or a TypeError."""
+"""Wrong arguments are reported in one sentence that names them: a sluice.Error or a TypeError."""
 
 import contextlib
 import copy
@@ -154,7 +154,7 @@ def test_arrays_of_any_kind_that_can_be_read():
 
 
 class Foreign:
-    """An array of a library that ops know nothing of."""
+    """An array of an unknown library."""
 
     def __init__(self, tensor):
         self._tensor = tensor
@@ -179,7 +179,7 @@ def test_arrays_of_other_libraries():
 
 
 def test_arrays_of_other_libraries_on_a_device_are_asked_for_by_the_current_stream(monkeypatch):
-    """As torch asks for them; here without a device."""
+    """As torch requests them; here without a device."""
     class OnDevice(Foreign):
         def __dlpack_device__(self):
             return (2, 0)
@@ -204,7 +204,7 @@ def test_arrays_of_the_host_are_computed_on_the_device_that_torch_has_chosen(mon
 
 
 class Tensor(torch.Tensor):
-    """A class of one's own."""
+    """A custom subclass."""
 
 
 def test_tensors_of_any_kind():

@@ -1,4 +1,4 @@
-"""Every op of the catalogue against its formula in double precision, on every backend that computes on the host and for every kind of array."""
+"""Every op of the catalogue against its formula in double precision, on every host backend and for every kind of array."""
 
 import numpy
 import pytest
@@ -77,7 +77,7 @@ def halved(value):
 
 
 def test_bfloat16(case):
-    """Where a field may be of it; what is computed is near to what float32 gives of the same numbers."""
+    """If a field allows it; results are close to those of float32 for the same numbers."""
     function, given, _ = case
     table = {name: types for name, _, types, _ in ops.describe(function.__name__)["fields"]}
     half = {name: halved(value) if "BF16" in table.get(name, "") or table.get(name) == "weight" else value for name, value in given.items()}

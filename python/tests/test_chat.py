@@ -49,7 +49,7 @@ def test_calls_that_a_limit_cuts_are_none(model):
 
 
 def test_variables_reach_the_template(model, tmp_path):
-    """As those that switch thinking off."""
+    """For instance the one that switches thinking off."""
     for file in pathlib.Path(sluice._options.find_model("delta-story")).iterdir():
         shutil.copy(file, tmp_path)
     (tmp_path / "chat_template.jinja").write_text("{{ 'The dog' if enable_thinking | default(true) else 'Once upon a time' }}")

@@ -1,4 +1,4 @@
-"""Ops on tensors of torch that lie on a CUDA device: read there, behind torch's current stream, and answered there."""
+"""Ops on torch tensors on a CUDA device: inputs are read there, after torch's current stream, and outputs are there."""
 
 import threading
 
@@ -95,7 +95,7 @@ def test_ops_wait_for_the_current_stream(own_stream):
 
 
 class Foreign:
-    """An array of another library, which works on a stream of its own."""
+    """An array of another library, which uses its own stream."""
 
     def __init__(self, tensor, stream):
         self.tensor, self.stream = tensor, stream
@@ -192,7 +192,7 @@ def test_results_outlive_everything_and_leave_nothing():
 
 @pytest.mark.skipif(torch.cuda.device_count() < 2, reason="one GPU")
 def test_each_device_answers_its_own_tensors():
-    """Whichever is current, in whichever thread."""
+    """For any current device, in any thread."""
     tensors, made = [torch.full((4096,), float(at), device=f"cuda:{at}") for at in range(2)], {}
 
     def work(at):

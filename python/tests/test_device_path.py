@@ -1,6 +1,6 @@
-"""How tensors on a CUDA device come to a backend that computes there: without a device and with a backend that only listens.
+"""How tensors on a CUDA device are passed to a CUDA backend, tested without a device: the backend only records its arguments.
 
-With both, test_cuda_ops.py looks at what is computed.
+test_cuda_ops.py tests the results on a real device.
 """
 
 import contextlib
@@ -16,13 +16,13 @@ from sluice import ops
 
 
 class OnDevice(torch.Tensor):
-    """Says that it lies on one."""
+    """Claims to be on a CUDA device."""
 
     is_cuda = True
 
 
 class Listener:
-    """A backend of a device, which keeps what it is given."""
+    """A backend of a device that records its arguments."""
 
     def cuda_device(self):
         return 0
@@ -88,7 +88,7 @@ def test_every_tensor_begins_where_kernels_may_read(listener):
 
 @pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
 def test_no_part_of_a_graph(listener, monkeypatch, dtype):
-    """Told before anything is asked of the device, which would spoil the whole graph."""
+    """Reported before anything is done on the device, which would invalidate the graph."""
     monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)
     monkeypatch.setattr(torch.Tensor, "min", None)
     with pytest.raises(sluice.InputError, match="CUDA graph"):
@@ -98,7 +98,7 @@ def test_no_part_of_a_graph(listener, monkeypatch, dtype):
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
 def test_memory_of_a_device_that_is_not_here():
-    """As whatever speaks DLPack may claim it."""
+    """As any DLPack object may claim."""
     class Claims:
         def __dlpack__(self, **_):
             raise AssertionError("was read")

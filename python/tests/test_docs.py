@@ -1,4 +1,4 @@
-"""The examples of docs/python.md and the cells of docs/inside.ipynb, each in their order as one program, and the tour of all names."""
+"""The examples of docs/python.md and the cells of docs/inside.ipynb, each run in order as one program, and the tour of all names."""
 
 import json
 import pathlib

@@ -1,4 +1,4 @@
-"""Models, sessions, schedulers and streams that come and go leave nothing behind."""
+"""Models, sessions, schedulers and streams do not leak memory, threads or files."""
 
 import gc
 
@@ -12,7 +12,7 @@ def resident():
 
 
 def stays_flat(turn, turns, spare):
-    """Memory after that many turns is what it was after the first few."""
+    """Memory after that many rounds equals that after the first few."""
     for _ in range(10):
         turn()
     gc.collect()

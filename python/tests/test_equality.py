@@ -1,4 +1,4 @@
-"""The same bits as the C++ engine's own program gives, of both bundled models."""
+"""The same bits as from the C++ program, for both bundled models."""
 
 import json
 

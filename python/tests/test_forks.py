@@ -1,4 +1,4 @@
-"""Threads do not survive a fork: a child is told so in one sentence, and ends as it likes."""
+"""Threads do not survive a fork: using the parent's objects in a child is an error, and children end normally."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""What somebody at a prompt sees: representations, completion, warnings."""
+"""Interactive use: representations, completion, warnings."""
 
 import asyncio
 import warnings

@@ -1,4 +1,4 @@
-"""Ctrl-C ends whatever runs. Every work here would go on for hours, in a process of its own that has some minutes for all of them."""
+"""Ctrl-C ends any computation. Each one here would take hours; a separate process runs them all within some minutes."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Objects may be dropped and closed in any order, from several threads too, while others go on."""
+"""Objects may be dropped and closed in any order, also from several threads, while others are in use."""
 
 import gc
 import random
@@ -16,7 +16,7 @@ CHAT = [{"role": "user", "content": "Tell me a story."}]
 
 
 class Household:
-    """Objects of every kind, and what may be done with each."""
+    """Objects of every kind, and the operations on each."""
 
     def __init__(self, seed):
         self.dice, self.kept = random.Random(seed), []

@@ -1,4 +1,4 @@
-"""The adapter of lm-eval, where that is installed."""
+"""The adapter for lm-eval, if that is installed."""
 
 import json
 
@@ -42,7 +42,7 @@ def test_spaces_go_with_the_word_behind_them(lm):
 
 
 def test_texts_beyond_the_context(model):
-    """In windows as lm-eval cuts them, the last of which reaches back."""
+    """In lm-eval's windows, the last of which overlaps the previous one."""
     lm, text, longest = SluiceLM(model), START + STORY, 30
     lm._longest = longest
     ids = [model.stop_ids[0], *model.tokenize(text)]
@@ -64,7 +64,7 @@ def test_conversations(lm, model):
 
 
 def test_is_known_by_its_name(lm):
-    """As simple_evaluate and the command line make it."""
+    """As created by simple_evaluate and the command line."""
     made = get_model("sluice").create_from_arg_string("model=delta-story,threads=2", {"batch_size": 1, "device": None})
     asked = [instance("loglikelihood", START, STORY[:20])]
     assert made.loglikelihood(asked) == lm.loglikelihood(asked)

@@ -1,4 +1,4 @@
-"""Requests that run together, from threads, from event loops and in batches."""
+"""Concurrent requests, from threads, from event loops and in batches."""
 
 import asyncio
 import gc
@@ -23,7 +23,7 @@ PROMPTS = [START, "The dog", "Lily and Ben went", "It was raining", "In the fore
 
 @pytest.fixture(scope="module")
 def alone(model):
-    """What each prompt gives by itself, in a session: the C++ engine's own path of one sequence."""
+    """The answer to each prompt by itself, in a session: the C++ engine's path for one sequence."""
     answers = {}
     for prompt in PROMPTS:
         with model.session(128) as session:
@@ -98,7 +98,7 @@ def test_async(model, alone):
 
 
 def test_event_loop_runs_while_a_request_is_made(model, monkeypatch):
-    """A long prompt or a large grammar takes its time: here for ever, unless the loop goes on."""
+    """A long prompt or a large grammar takes time: here forever, unless the loop keeps running."""
     loop_ran, make = threading.Event(), sluice.Model.request
 
     def slow(*arguments, **settings):
@@ -173,7 +173,7 @@ def test_cancelled_task_cancels_its_request(model):
 
 
 class Interrupted:
-    """A mailbox at which Ctrl-C is heard."""
+    """A mailbox that receives Ctrl-C."""
 
     def wait(self):
         raise KeyboardInterrupt
@@ -188,7 +188,7 @@ def cancelled_requests(model, more_than=None):
 
 @pytest.mark.parametrize("kind", ["stream", "chat_stream"])
 def test_answers_that_an_interruption_left_end(model, kind):
-    """Notebooks keep its traceback."""
+    """Notebooks keep the traceback."""
     def interrupted():
         made = getattr(model, kind)([1] if kind == "stream" else [{"role": "user", "content": "a"}], max_tokens=1400, ignore_stop_ids=True)
         (made if kind == "stream" else made._stream)._mailbox = Interrupted()
@@ -211,7 +211,7 @@ def test_answers_that_an_interruption_left_end(model, kind):
 
 @pytest.mark.parametrize("kind", ["stream_async", "chat_stream_async"])
 def test_answers_that_a_cancelled_task_left_end(model, kind):
-    """The exception of a task holds the task, so that only the garbage collector finds them."""
+    """The exception of a task refers to the task, so only the garbage collector frees them."""
     async def read():
         async for _ in getattr(model, kind)([1] if kind == "stream_async" else [{"role": "user", "content": "a"}], max_tokens=1400, ignore_stop_ids=True):
             begun.set()
@@ -237,7 +237,7 @@ def test_answers_that_a_cancelled_task_left_end(model, kind):
 
 
 def test_answers_come_to_the_loop_that_asked(model):
-    """Another one is told so, where it waited for ever, and reads what has come."""
+    """Another loop gets an error instead of waiting forever, and can read what has arrived."""
     async def begin(count):
         stream = model.stream_async(START, max_tokens=1400, ignore_stop_ids=True)
         for _ in range(count):
@@ -308,7 +308,7 @@ def test_scheduler_of_ones_own(model, alone):
 
 
 def test_threads_share_a_small_queue(model, alone):
-    """Each has more requests than fit."""
+    """Each thread has more requests than fit."""
     with sluice.Scheduler(model, parallel=2, context=128, queue=3) as scheduler:
         answers = [[] for _ in range(4)]
 
@@ -360,7 +360,7 @@ def test_closed_model_ends_its_requests():
 
 
 def test_programs_end_quietly():
-    """The last letter of a request may come while the interpreter ends."""
+    """The last message of a request may arrive while the interpreter ends."""
     code = "import sluice; model = sluice.Model(); model.generate('a', max_tokens=2); stream = model.stream('a'); next(stream)"
     for _ in range(8):
         ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

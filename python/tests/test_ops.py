@@ -1,4 +1,4 @@
-"""Ops against torch, which nobody here wrote."""
+"""Ops compared with torch, an independent implementation."""
 
 import dataclasses
 import inspect
@@ -48,7 +48,7 @@ def test_bfloat16(backend):
 
 
 def delta_rule_by_torch(q, k, v, g, beta, state):
-    """The recurrence as it is written down, in double precision."""
+    """The recurrence by definition, in double precision."""
     q, k, v, g, beta, state = (x.double() for x in (q, k, v, g, beta, state))
     shared = v.shape[1] // k.shape[1]
     q, k = q.repeat_interleave(shared, 1), k.repeat_interleave(shared, 1)
@@ -87,7 +87,7 @@ def test_attention(backend):
 
 
 def peak_bytes(work):
-    """How far the memory of the process rises meanwhile."""
+    """The increase of the process's peak memory during the call."""
     def status(name):
         with open("/proc/self/status") as file:
             return next(int(line.split()[1]) for line in file if line.startswith(name)) << 10
@@ -124,7 +124,7 @@ def test_results_outlive_everything():
 
 
 def quantized_by_torch(w, bits):
-    """MLX's affine codes as its documentation gives them, then the values that they stand for: groups of 32."""
+    """MLX's affine codes as documented, then their values: groups of 32."""
     groups = w.float().reshape(*w.shape[:-1], -1, 32)
     low, high = groups.amin(-1), groups.amax(-1)
     edge = torch.where(low.abs() > high.abs(), low, high)
@@ -174,7 +174,7 @@ def e4m3(codes):
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("mode", MINIFLOATS)
 def test_packed_minifloats(mode, backend):
-    """By the tables of OCP's formats; what is not given of a format is what the mode usually has."""
+    """By the tables of OCP's formats; omitted settings have the mode's defaults."""
     bits, group = MINIFLOATS[mode]
     random = numpy.random.default_rng(3)
     words = random.integers(0, 1 << 32, (24, 128 * bits // 32), dtype=numpy.uint32)

@@ -1,4 +1,4 @@
-"""A server of one's own, as an object."""
+"""A server as an object."""
 
 import copy
 import json
@@ -31,7 +31,7 @@ def test_serve(model):
 
 
 def test_the_server_reads_conversations_alike(model):
-    """In the forms that clients have for them."""
+    """In the forms that clients use."""
     body = {"messages": FORM_OF_CLIENTS, "tools": [TOOL], "tool_choice": "none", "max_tokens": 20, "temperature": 0}
     with sluice.serve("delta-story") as server:
         answer = post(server.url + "/v1/chat/completions", body)
@@ -54,7 +54,7 @@ def test_errors_by_kind(tmp_path):
 
 
 def test_a_server_that_is_forgotten_ends():
-    """When nobody holds it, at the latest with the program; a forked process leaves it alone."""
+    """When the last reference is dropped, at the latest with the program; a forked process does not end it."""
     program = """
 import os, sluice, urllib.request
 server = sluice.serve()
@@ -72,7 +72,7 @@ print(server.url, end="")
 
 
 def test_a_server_ends_with_its_program_however_that_ends():
-    """Also where the thread that started it ended before, and a forked process goes on."""
+    """Even if the thread that started it ended before, and a forked process continues."""
     program = """
 import os, sluice, threading, time
 made = []
@@ -100,7 +100,7 @@ time.sleep(600)
 
 
 def test_ctrl_c_is_the_programs():
-    """Of a terminal, or of a notebook's cell: whole groups of processes get it."""
+    """In a terminal or a notebook cell, entire process groups receive it."""
     program = """
 import os, signal, sluice, time, urllib.request
 signal.signal(signal.SIGINT, signal.default_int_handler)

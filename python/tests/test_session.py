@@ -111,7 +111,7 @@ def test_on_token_raises(model):
 
 
 def test_on_token_cannot_use_its_session(model):
-    """Which would wait for itself for ever. Whatever else there is it can."""
+    """It would wait for itself forever. It can use everything else."""
     with model.session(64) as session:
         for use in (lambda: len(session), session.snapshot, session.fork, session.close, lambda: session.generate("a")):
             with pytest.raises(sluice.InputError, match="on_token"):

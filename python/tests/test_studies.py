@@ -1,4 +1,4 @@
-"""inspect, plan, random and convert: what the commands of those names say and write."""
+"""inspect, plan, random and convert: the same results as the commands of those names."""
 
 import json
 
@@ -11,7 +11,7 @@ TINY = "qwen3.6-35b-a3b:layers=4,experts=8,vocab=1024"
 
 
 def test_names_are_looked_up_without_a_home(monkeypatch):
-    """As in a container whose user has no name."""
+    """As in a container whose user has no entry."""
     def unknown(user):
         raise KeyError(user)
 

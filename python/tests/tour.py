@@ -1,4 +1,4 @@
-"""Every public name of the package in use. The tests run it; mypy --strict and pyright hold it against the package's types."""
+"""Uses every public name of the package. The tests run it; mypy --strict and pyright check it against the package's types."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ struct SampleRequest {
                 std::span<const std::uint8_t> allowed = {}, bool follows = false)
       : settings(settings), past(past), allowed(allowed), follows(follows) {}
   SampleRequest(SamplingSettings&&, std::span<const std::int32_t> = {}, std::span<const std::uint8_t> = {},
-                bool = false) = delete;  // nobody would keep them
+                bool = false) = delete;  // temporaries would not live long enough
 
   const SamplingSettings& settings;
   std::span<const std::int32_t> past;     // all tokens before the one to choose, for the penalties

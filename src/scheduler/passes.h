@@ -37,7 +37,7 @@ class Passes {
   // Waits for the steps in flight and discards their results.
   void abandon();
   // Computes that many tokens of each prompt; at a prompt's end the first token of the answer is sampled.
-  // A sequence that is scored is read alone, at most so many tokens per pass.
+  // A sequence that is scored is read alone, at most that many tokens per pass.
   std::int64_t most_scored() const;
   struct Chunk {
     SequencePtr sequence;

@@ -28,7 +28,7 @@ class PoolReplica {
   virtual void load(std::int64_t slot, std::int64_t rows, bool with_caches,
                     std::span<const std::byte> saved) = 0;
   virtual std::size_t saved_bytes(std::int64_t rows, bool with_caches) const = 0;
-  // Blocks as the pool saves them: of each, the bytes from `behind` on are of layers there.
+  // Blocks as the pool saves them: in each, the bytes from `behind` on belong to the layers there.
   virtual void save_blocks(std::int64_t slot, std::int64_t begin, std::int64_t end, std::size_t behind,
                            std::span<std::byte> to) = 0;
   virtual void load_blocks(std::int64_t slot, std::int64_t begin, std::int64_t end, std::size_t behind,

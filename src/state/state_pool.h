@@ -75,8 +75,8 @@ class StatePool {
   void copy_from_snapshot(std::int64_t slot, std::int32_t place);
   // The number of bytes that save() copies for the recurrent states of a slot.
   void save_snapshot(std::int32_t place, std::span<std::byte> to);
-  // Copies of a slot's recurrent states, and of the first `rows` rows of its caches if asked for. Their bytes
-  // are the same wherever the rows lie and whoever holds the layers: those of a replica follow.
+  // Copies of a slot's recurrent states, and of the first `rows` rows of its caches if requested. The
+  // bytes do not depend on where the rows are or which nodes hold the layers: those of a replica follow.
   std::vector<std::byte> save(std::int64_t slot, std::int64_t rows, bool with_caches);
   void load(std::int64_t slot, std::int64_t rows, bool with_caches, std::span<const std::byte> saved);
   std::size_t saved_bytes(std::int64_t rows, bool with_caches) const;
