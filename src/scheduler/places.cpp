@@ -10,8 +10,8 @@ namespace sluice::scheduler {
 
 namespace {
 
-constexpr std::size_t kOnTheWay = std::size_t{256} << 20;  // bytes in transit between files and pages
-constexpr std::size_t kAhead = std::size_t{256} << 20;     // room for some states of a large model
+constexpr std::size_t kInTransit = std::size_t{256} << 20;  // bytes in transit between files and pages
+constexpr std::size_t kAhead = std::size_t{256} << 20;      // room for some states of a large model
 
 }  // namespace
 
@@ -55,7 +55,7 @@ Places::Places(engine::Core& core, const SchedulerOptions& settled)
                         ? core.budget.claim(settled.cache_memory)
                         : engine::placement::Budget::Claim()),
       memory_([backend = core.backend.get()](std::size_t bytes) { return backend->allocate_pinned(bytes); },
-              {.kept = settled.cache_memory + (settled.cache_folder.empty() ? 0 : kOnTheWay),
+              {.kept = settled.cache_memory + (settled.cache_folder.empty() ? 0 : kInTransit),
                .ahead = core.backend->traits().host_memory ? 0 : kAhead}),
       owner_(std::make_unique<Pages>(executor_, group_->pass.pool(), memory_)) {
   if (settled.remember_prompts)

@@ -17,7 +17,7 @@ constexpr double kLower = 0.85;
 constexpr double kRaise = 1.0008;
 // The part of the target that a turn may take: tokens must also reach the clients, which takes a varying
 // time, because the threads that send them wait for busy processors.
-constexpr double kOfATurn = 0.95;
+constexpr double kTurnShare = 0.95;
 constexpr double kLowestAim = 0.4;
 // A pass that takes this many times the expected time, or this fraction of it, was affected by something
 // other than its tokens: kernels that run for the first time, or a suspended machine.
@@ -101,7 +101,7 @@ void PromptBudget::prefilled(std::int64_t tokens, double seconds, double rows) {
 }
 
 void PromptBudget::turned(double seconds) {
-  const double aim = seconds > kOfATurn * options_.target_seconds ? aim_ * kLower : aim_ * kRaise;
+  const double aim = seconds > kTurnShare * options_.target_seconds ? aim_ * kLower : aim_ * kRaise;
   aim_ = std::clamp(aim, kLowestAim, 1.0);
 }
 

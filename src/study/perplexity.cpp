@@ -14,7 +14,7 @@
 
 namespace sluice {
 
-constexpr std::int64_t kTellEvery = 256;  // tokens per report: a window may be as long as the context
+constexpr std::int64_t kReportEvery = 256;  // tokens per report: a window may be as long as the context
 
 PerplexityResult measure_perplexity(Engine& engine, std::string_view text, const PerplexityOptions& options,
                                     const std::function<void(std::uint64_t, std::uint64_t)>& progress) {
@@ -45,7 +45,7 @@ PerplexityResult measure_perplexity(Engine& engine, std::string_view text, const
                         const std::int64_t next = window.begin + position + 1;
                         if (next < window.target) return;
                         nats -= sampling::Logprobs(logits)[ids[next]];
-                        if (next % kTellEvery == 0) tell(next);
+                        if (next % kReportEvery == 0) tell(next);
                       });
       ++result.windows;
       tell(window.end);

@@ -187,7 +187,7 @@ class ScannerPattern : public SplitPattern {
 };
 
 // Files spell characters differently: "\r" or the control character itself, "\x{4e00}" or the letter.
-std::string spelled_alike(std::string_view regex) {
+std::string with_common_spelling(std::string_view regex) {
   std::string out;
   for (std::size_t at = 0; at < regex.size(); ++at) {
     if (regex[at] == '\r') {
@@ -217,7 +217,7 @@ std::unique_ptr<SplitPattern> make_known_pattern(std::string_view regex) {
       {kDeepSeekNumbersRegex, deepseek_numbers}, {kDeepSeekCjkRegex, deepseek_cjk},
       {kDeepSeekWordsRegex, deepseek_words},
   };
-  const std::string spelling = spelled_alike(regex);
+  const std::string spelling = with_common_spelling(regex);
   if (spelling == kGpt2Regex) return std::make_unique<ScannerPattern>(gpt2_word);
   for (const auto& known : kKnown)
     if (spelling == known.regex) return std::make_unique<ScannerPattern>(known.scanner);

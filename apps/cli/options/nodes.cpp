@@ -25,7 +25,7 @@ using namespace std::chrono_literals;
 
 // mpirun ends all processes as soon as one has ended, so nodes with nothing to report wait until the leading
 // node has reported and ended. That takes longer on a busy machine; after the limit mpirun itself is gone.
-void leave_the_word_to_the_leader() {
+void wait_for_leaders_report() {
   constexpr auto kLimit = 8s;
   std::this_thread::sleep_for(kLimit);
 }
@@ -41,7 +41,7 @@ void leave_the_word_to_the_leader() {
     std::fflush(stderr);
     if (!node.told) std::this_thread::sleep_for(1500ms);
   } else if (node.told) {
-    leave_the_word_to_the_leader();
+    wait_for_leaders_report();
   } else {
     std::this_thread::sleep_for(2000ms);
   }
@@ -148,7 +148,7 @@ auto with_others(const std::string& layers, const Work& work) {
   try {
     return join_and(layers, leads, [&](Nodes& nodes) { return work(nodes, leads); });
   } catch (const Failed&) {  // only after MPI was closed, which all nodes do together
-    leave_the_word_to_the_leader();
+    wait_for_leaders_report();
     throw;
   }
 }

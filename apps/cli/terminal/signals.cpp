@@ -30,7 +30,7 @@ void note_resize(int) {
 }
 
 // Restricted to what a signal handler may do. If several threads get here at once, only the first reports.
-void say_that_a_file_is_gone(int) {
+void report_lost_file(int) {
   static std::atomic_flag told = ATOMIC_FLAG_INIT;
   if (told.test_and_set())
     while (true) ::pause();  // until the first thread ends the process
@@ -44,7 +44,7 @@ void say_that_a_file_is_gone(int) {
 
 void guard_against_signals() {
   std::signal(SIGXFSZ, SIG_IGN);
-  std::signal(SIGBUS, say_that_a_file_is_gone);
+  std::signal(SIGBUS, report_lost_file);
 }
 
 void note_interrupts() {

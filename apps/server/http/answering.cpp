@@ -84,9 +84,9 @@ ApiError failure_of(const std::exception_ptr& error) {
 }
 
 // Passes news on to the reply and returns what to write. Throws the error of a failed sequence.
-class Telling {
+class ReplyFeed {
  public:
-  Telling(Service& service, Started& started)
+  ReplyFeed(Service& service, Started& started)
       : service_(service), started_(started), left_(started.work.requests.size()) {}
 
   std::string tell(std::vector<News> news) {
@@ -144,7 +144,7 @@ asio::awaitable<void> send_whole(Service& service, Started& started, ResponseWri
       --left;
     }
   }
-  Telling telling(service, started);
+  ReplyFeed telling(service, started);
   const std::string cache = local::cache_header(all.at(0).result->prompt);
   telling.tell(std::move(all));
   Response response = json_response(started.work.reply->body());
@@ -185,7 +185,7 @@ asio::awaitable<void> follow(Service& service, const api::Following following, R
 
 // Runs to the end, even without a client.
 asio::awaitable<void> go_on(Service& service, Started started) {
-  Telling telling(service, started);
+  ReplyFeed telling(service, started);
   const auto record = [&](const std::string& events) {
     if (started.work.recording) started.work.recording->add(events);
   };
@@ -218,7 +218,7 @@ asio::awaitable<void> stream(Service& service, Started& started, ResponseWriter&
   co_await writer.begin_events();
   if (const std::string accepted = started.work.reply->accepted(); !accepted.empty())
     co_await writer.write(accepted);
-  Telling telling(service, started);
+  ReplyFeed telling(service, started);
   std::optional<ApiError> failure;
   std::string last_comment;
   while (!telling.over() && !failure) {

@@ -21,7 +21,7 @@ void read_logprobs(api::Fields& fields, Request& request, ChatReplySettings& rep
 }
 
 // Rejects parameters of the protocol that request anything but text.
-void refuse_what_is_no_text(api::Fields& fields) {
+void refuse_non_text(api::Fields& fields) {
   for (const char* name : {"audio", "functions", "function_call", "web_search_options", "moderation"})
     if (fields.has(name))
       throw bad_request(std::string("'") + name + "' is not supported by this server.", name,
@@ -55,7 +55,7 @@ api::Work chat_completion(const Json& body, const ServedModel& model) {
   if (begin && settings.continue_last)
     throw bad_request("'add_generation_prompt' and 'continue_final_message' exclude each other.",
                       "continue_final_message");
-  refuse_what_is_no_text(fields);
+  refuse_non_text(fields);
   fields.ignore({"prediction", "prompt_cache_retention", "prompt_cache_options", "verbosity"});
   ignore_what_has_no_effect(fields);
   fields.refuse_others();

@@ -55,7 +55,7 @@ bool is_mail_address(std::string_view text) {
 }
 
 // Removes prefixes or suffixes in `parts` from the text, repeatedly.
-std::string take_off(std::string& text, std::initializer_list<std::string_view> parts, bool front) {
+std::string strip_affixes(std::string& text, std::initializer_list<std::string_view> parts, bool front) {
   const auto found = [&](std::string_view part) {
     return front ? text.starts_with(part) : text.ends_with(part);
   };
@@ -130,8 +130,8 @@ std::string urlized(Budget& budget, std::string_view text, const LinkStyle& styl
     std::string middle(text.substr(begin, at - begin));
     budget.grow(middle.size());
     if (!blank) {
-      const std::string head = take_off(middle, {"(", "<", "&lt;"}, true);
-      std::string tail = take_off(middle, {")", ">", ".", ",", "&gt;"}, false);
+      const std::string head = strip_affixes(middle, {"(", "<", "&lt;"}, true);
+      std::string tail = strip_affixes(middle, {")", ">", ".", ",", "&gt;"}, false);
       balance(middle, tail);
       middle = fmt::format("{}{}{}", head, linked(middle, style), tail);
     }

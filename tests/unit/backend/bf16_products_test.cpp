@@ -31,7 +31,7 @@ struct Case {
 };
 
 // None, one or both.
-std::vector<Case> those_of_this_processor() {
+std::vector<Case> supported_cases() {
   std::vector<Case> result;
   const Isa isa = choose_isa("");
   const AttendProducts* best = AttendProducts::best(isa);
@@ -176,7 +176,7 @@ TEST_P(AttendProductsOf, QueriesDoNotMeet) {
 }
 
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(AttendProductsOf);
-INSTANTIATE_TEST_SUITE_P(Cpu, AttendProductsOf, testing::ValuesIn(those_of_this_processor()),
+INSTANTIATE_TEST_SUITE_P(Cpu, AttendProductsOf, testing::ValuesIn(supported_cases()),
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace
