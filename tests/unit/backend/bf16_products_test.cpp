@@ -142,7 +142,7 @@ TEST_P(AttendProductsOf, AddValues) {
 }
 
 // A query's results have the same bits whatever queries are beside it.
-TEST_P(AttendProductsOf, QueriesDoNotMeet) {
+TEST_P(AttendProductsOf, QueriesAreIndependent) {
   const bf16::Session session(products_->uses_tiles());
   constexpr std::size_t kQueries = 13;
   const std::vector<Half> rows = random_rows(bf16::kKeyRows);

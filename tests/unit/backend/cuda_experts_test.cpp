@@ -91,7 +91,7 @@ struct Case {
   bool gated, crowded;
 };
 
-TEST(CudaExperts, GiveATokenTheSameBitsAmongOthersAsAlone) {
+TEST(CudaExperts, GiveATokenTheSameBitsAloneAndAmongOthers) {
   SLUICE_NEED_CUDA();
   const auto backend = ops::make_backend("cuda");
   unsigned seed = 1;

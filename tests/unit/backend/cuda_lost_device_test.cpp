@@ -80,7 +80,7 @@ int report_failures() {
   return result.Failed() ? 1 : 0;
 }
 
-TEST(CudaLostDevice, IsNamedAndLeavesTheRestAlone) {
+TEST(CudaLostDevice, IsNamedAndDoesNotAffectTheRest) {
   SLUICE_NEED_CUDA();
   GTEST_FLAG_SET(death_test_style, "threadsafe");  // a new process, not a fork of this one
   EXPECT_EXIT(

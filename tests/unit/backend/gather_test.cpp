@@ -84,7 +84,7 @@ class Gathering : public ::testing::TestWithParam<const char*> {
   std::mt19937 random_;
 };
 
-TEST_P(Gathering, MovesEveryByteOfItsPartsAndNoOther) {
+TEST_P(Gathering, CopiesExactlyTheBytesOfItsParts) {
   for (const bool pinned : {true, false}) {
     check({}, pinned);
     check({{0, 0}}, pinned);

@@ -85,7 +85,7 @@ void Batches::expect_bits_as_alone(const state::Extent& extent) {
   }
 }
 
-TEST_P(Batches, GiveEachSequenceTheBitsItHasAlone) {
+TEST_P(Batches, GiveEachSequenceTheBitsOfItAlone) {
   expect_bits_as_alone({kSlots, kCapacity});
 }
 
@@ -94,7 +94,7 @@ TEST_P(Batches, GiveTheSameBitsWithFewPages) {
 }
 
 // Two sequences continue from one prompt, which is stored once.
-TEST_P(Batches, ForksGoOnAsIfTheyHadReadThePrompt) {
+TEST_P(Batches, ForksContinueAsIfTheyHadReadThePrompt) {
   const std::vector<std::int32_t> prompt = some_tokens(300);
   const std::vector<std::int32_t> tails[] = {some_tokens(4), some_tokens(4)};
   std::vector<std::vector<float>> want;
@@ -190,7 +190,7 @@ INSTANTIATE_TEST_SUITE_P(
                       ModelCase{"cuda", "delta-story", 4}),
     model_case_name<ModelCase>);
 
-TEST(Executor, JobsThrowToWhoAskedAndTheNextOnesRun) {
+TEST(Executor, JobsThrowToTheirCallersAndLaterOnesRun) {
   JobThread thread;
   EXPECT_EQ(thread.run([] { return 3; }), 3);
   expect_error(ErrorKind::input, {"no"},

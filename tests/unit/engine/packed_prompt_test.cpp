@@ -86,7 +86,7 @@ TEST_P(PackedPrompt, GivesTheSameBitsHoweverItIsCut) {
   EXPECT_EQ(alone(128, cuts), whole) << "several calls";
 }
 
-TEST_P(PackedPrompt, GivesTheSameBitsBesideOthers) {
+TEST_P(PackedPrompt, GivesTheSameBitsAmongOthers) {
   EXPECT_EQ(beside_others(), alone(64, {}));
 }
 

@@ -126,7 +126,7 @@ TEST_F(SampleSlotsTest, ManyBiasesMakeRoomAndKeepTheOthers) {
   EXPECT_EQ(chosen[1].id, 17);
 }
 
-TEST_F(SampleSlotsTest, OnlyWhoAsksGetsLogprobs) {
+TEST_F(SampleSlotsTest, LogprobsAreGivenOnRequestOnly) {
   const SamplingSettings asks{.logprobs = 4};
   samplers_.set(0, {asks}, kVocab);
   samplers_.set(1, {kGreedy}, kVocab);

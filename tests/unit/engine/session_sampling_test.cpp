@@ -123,7 +123,7 @@ TEST_P(SessionSampling, LogprobsAreThoseOfTheLogits) {
   EXPECT_TRUE(session->sample({}, vocab()).top.empty());
 }
 
-TEST_P(SessionSampling, AMaskWithoutTokensIsRefusedAndTheSessionGoesOn) {
+TEST_P(SessionSampling, AMaskWithoutTokensIsRefusedAndTheSessionContinues) {
   const auto session = begin(prompt_);
   const std::int32_t free = session->sample({}, vocab()).id;
   expect_error(ErrorKind::input, {"mask", "allows no token"},

@@ -158,7 +158,7 @@ TEST_P(Sessions, ComeAndGoOnAnyThread) {
     }
 }
 
-TEST_P(Sessions, StoppedPromptsGoOnFromWhereTheyStopped) {
+TEST_P(Sessions, StoppedPromptsContinueWhereTheyStopped) {
   std::vector<std::int32_t> tokens;
   for (std::int32_t i = 0; i < 150; ++i) tokens.push_back(i * 31 % 97);
   const auto whole = engine_->new_session(kCapacity);

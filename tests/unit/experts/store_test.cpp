@@ -40,7 +40,7 @@ TEST(Store, ReadsStacksInOnePieceAMatrix) {
   expect_whole_experts(file, 3);
 }
 
-TEST(Store, ReadsAnExpertThatLiesTogetherAtOnce) {
+TEST(Store, ReadsAContiguousExpertAtOnce) {
   expect_whole_experts(ExpertFile(true), 1);
 }
 

@@ -146,7 +146,7 @@ TEST(AnswerGuide, ToolsAreCalledAsDemanded) {
 }
 
 // A call ends thinking: its strings are not truncated by the closing tag.
-TEST(AnswerGuide, ALimitOfThinkingLeavesACallAlone) {
+TEST(AnswerGuide, ALimitOfThinkingDoesNotCutACall) {
   const Engine& engine = *thinker();
   const std::string prompt = question(engine, true);
   AnswerRequest request{.prompt = prompt};

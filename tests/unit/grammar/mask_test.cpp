@@ -127,7 +127,7 @@ TEST(GrammarMask, EqualsBruteForceWithATokenizer) {
 
 // Tables of the vocabulary are shared by their descriptions; these runs differ in an end that is too long for
 // a description.
-TEST(GrammarMask, RunsWithLongEndsAreToldApart) {
+TEST(GrammarMask, RunsWithLongEndsAreDistinguished) {
   const TestVocabulary& vocabulary = test_vocabulary();
   MaskTest test(vocabulary.shared, vocabulary.bytes, TestVocabulary::kStop);
   for (const char* end : {"1", "22", "-", "--"}) {

@@ -170,7 +170,7 @@ TEST(GrammarRegex, CaseOfAllLettersIsIgnored) {
   EXPECT_FALSE(matches("(?i)\\W", "\u212A"));
 }
 
-TEST(GrammarRegex, QuantifiersBehindQuotedTextAreForItsLastCharacter) {
+TEST(GrammarRegex, QuantifiersAfterQuotedTextApplyToItsLastCharacter) {
   const auto quoted = make_grammar(GrammarSource::Kind::regex, R"(x\Qa.b\E{0,2})");
   EXPECT_TRUE(accepts(quoted, "xa.bb"));
   EXPECT_TRUE(accepts(quoted, "xa."));
@@ -185,7 +185,7 @@ TEST(GrammarRegex, EscapesByNumber) {
 }
 
 // To ECMAScript, [[:alpha:]] is a set followed by a bracket, which is not what its author meant.
-TEST(GrammarRegex, ClassesOfPosixAreForRe2Alone) {
+TEST(GrammarRegex, PosixClassesAreForRe2Only) {
   EXPECT_TRUE(accepts(make_grammar(GrammarSource::Kind::regex, "[[:alpha:]]"), "x"));
   expect_error(ErrorKind::unsupported, {"#/pattern", "POSIX", "byte 2"},
                [] { schema_grammar(R"({"type":"string","pattern":"^[[:alpha:]]$"})"); });

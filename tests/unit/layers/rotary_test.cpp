@@ -47,7 +47,7 @@ TEST(Rotary, StretchesAsTransformersDoes) {
                              1.40585337e-06, 1.8747356e-07});
 }
 
-TEST(Rotary, CutsTheRampWhereItIsAskedTo) {
+TEST(Rotary, TruncatesTheRampOnRequest) {
   Json section = yarn(1e4, 8, 2048);
   section.update({{"truncate", false}, {"beta_fast", 16}, {"beta_slow", 2}});
   const RotaryTable table = read({{"rope_parameters", section}});

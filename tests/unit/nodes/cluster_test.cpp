@@ -89,7 +89,7 @@ TEST(Cluster, EverybodyHearsWhyANodeFailed) {
   });
 }
 
-TEST(Cluster, NobodyWaitsForANodeThatParted) {
+TEST(Cluster, NoOneWaitsForANodeThatParted) {
   Hub hub(2);
   on_each_node(2, [&](int rank) {
     Cluster cluster(std::make_unique<LocalTransport>(hub, rank),
@@ -100,7 +100,7 @@ TEST(Cluster, NobodyWaitsForANodeThatParted) {
   });
 }
 
-TEST(Cluster, WhoPartedFirstWaitsForTheOthers) {
+TEST(Cluster, TheFirstToPartWaitsForTheOthers) {
   Hub hub(2);
   on_each_node(2, [&](int rank) {
     Cluster cluster(std::make_unique<LocalTransport>(hub, rank),

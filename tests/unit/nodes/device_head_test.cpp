@@ -148,7 +148,7 @@ TEST(DeviceHeads, RunManySequences) {
   });
 }
 
-TEST(DeviceHeads, AgreeWithProcessorsOnExpertsAlone) {
+TEST(DeviceHeads, AgreeWithProcessorsOnExpertsOnly) {
   const auto nothing = [](Engine&) {};
   // Layers are computed by devices on all nodes or on none.
   expect_error(ErrorKind::input,

@@ -45,7 +45,7 @@ TEST(SpreadModels, ForeseeWhatTheyWillRead) {
 }
 
 // The leading node has room for all of its experts; the other one is told in advance what will be requested.
-TEST(SpreadModels, TellOthersWhatTheyWillRead) {
+TEST(SpreadModels, AnnounceExpertsToOtherNodes) {
   nodes::Hub hub(2);
   nodes::on_each_node(2, [&](int rank) {
     Nodes nodes(
@@ -69,7 +69,7 @@ TEST(SpreadModels, TellOthersWhatTheyWillRead) {
 
 // One message per layer and token if the other node has all experts but one, and none if a token chose only
 // experts of the leading node.
-TEST(SpreadModels, AskForExpertsOfOthersOnly) {
+TEST(SpreadModels, RequestOnlyExpertsOfOtherNodes) {
   constexpr int kSteps = 40;
   const ModelSummary model = load_model("delta-story", kOneThread)->summary();
   const auto asked = [&](std::int64_t own) {

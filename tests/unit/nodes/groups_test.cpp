@@ -59,7 +59,7 @@ TEST(GroupsOfSequences, MakeRoomForOneAnother) {
 }
 
 // A sequence that ends while its token is on other nodes does not affect the others.
-TEST(GroupsOfSequences, LetGoOfThoseThatEnd) {
+TEST(GroupsOfSequences, DropThoseThatEnd) {
   constexpr std::size_t kSequences = 9;
   with_nodes(3, "delta-story", kOneThread, {}, [](Engine& engine) {
     Scheduler scheduler(engine.shared_from_this(), {.parallel = 6, .context = 256});

@@ -34,7 +34,7 @@ TEST(SharedModels, ComputeAsTheReferenceDoes) {
   expect_same_bits("qwen3_next", {.backend = "reference", .prefill_chunk = 16}, 40, 3);
 }
 
-TEST(SharedModels, HoldLayersAsAsked) {
+TEST(SharedModels, HoldLayersAsRequested) {
   with_nodes(3, "delta-story", {.backend = "cpu", .threads = 1}, {.layers = "1,5,2"}, [](Engine& engine) {
     EXPECT_EQ(engine.summary().layers, 8);
     const auto alone = load_model("delta-story", {.backend = "cpu", .threads = 1});

@@ -209,7 +209,7 @@ TEST(PlanNodes, GroupsNodes) {
   EXPECT_THROW(layout(plan_nodes(model, nodes_of(2, none)), "groups"), std::out_of_range);
 }
 
-TEST(PlanNodes, SaysWhatWouldHelp) {
+TEST(PlanNodes, NamesImprovements) {
   // Two nodes of 200 GB hold the 377 GB; sharing experts is slower at 1 Gb/s and faster at 10.
   const NodesPlan slow = plan_nodes(deepseek(), nodes_of(2, kLinks[0], 200e9));
   EXPECT_EQ(slow.layouts[0].name, "layers");

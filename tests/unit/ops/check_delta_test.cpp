@@ -131,7 +131,7 @@ TEST(CheckDeltaStep, RefusesWhatDoesNotFit) {
   expect_refused<DeltaStep>(step, [](auto& op, auto& m) { op.slots = m.indices({0}); }, {"'slots'"});
 }
 
-TEST(CheckDeltaStep, RefusesChannelsOfNoWholeKeyHeads) {
+TEST(CheckDeltaStep, RefusesChannelsThatAreNotWholeKeyHeads) {
   const auto with_channels = [](std::int64_t channels) {
     return [channels](DeltaStep& op, Memory& m) {
       op.qkv = m({3, channels});

@@ -172,7 +172,7 @@ TEST_F(CheckTurboquant, AttentionTakesOwnRowsInPairsAndOneCount) {
   refused(op, {"'length'", "S = 8"});
 }
 
-TEST_F(CheckTurboquant, SixteenBitsAreForCachesAlone) {
+TEST_F(CheckTurboquant, SixteenBitsAreForCachesOnly) {
   TurboquantAppend op = append();
   op.v_bits = 16;
   op.v_codes = field(DType::u8, {kKvHeads, kSlots, kWidth * 2});

@@ -86,7 +86,7 @@ TEST_P(DeltaInvariance, ChunkedCutAtMultiplesOf64) {
   EXPECT_TRUE(whole == rule.run(*backend, DeltaForm::chunked, {0, 128, 200}));
 }
 
-TEST_P(DeltaInvariance, AutoCutAtMultiplesOf64AndAnywhereBehind) {
+TEST_P(DeltaInvariance, AutoCutAtMultiplesOf64AndAnywhereAfter) {
   const auto backend = make_backend("cpu", {.threads = 2});
   const Rule rule(3, GetParam(), 150);
   const Result whole = rule.run(*backend, DeltaForm::automatic, {0, 150});

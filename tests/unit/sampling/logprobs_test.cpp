@@ -33,7 +33,7 @@ TEST(Logprobs, TheImpossibleIsNotReported) {
   EXPECT_EQ(top[0].logprob, 0);
 }
 
-TEST(Logprobs, ACertainTokenLeavesNothingToOthers) {
+TEST(Logprobs, ACertainTokenMakesOthersImpossible) {
   const std::vector<float> logits = {7.0f, kInfinity, kInfinity};
   const Logprobs logprobs(logits);
   EXPECT_NEAR(logprobs[1], -std::log(2.0), 1e-12);

@@ -73,7 +73,7 @@ TEST_P(SampleRow, ARowWithoutAnyAllowedTokenIsAnError) {
   EXPECT_EQ(positions[0], 0);
 }
 
-TEST_P(SampleRow, ARowLeftOutIsLeftAlone) {
+TEST_P(SampleRow, ARowLeftOutIsUnchanged) {
   std::vector<RowRequest> requests = {{{.logprobs = 3}, kLogits, {2}}};
   requests[0].logits[4] = std::numeric_limits<float>::quiet_NaN();
   const RowResult result = run_rows(*backend_, requests, {-1})[0];

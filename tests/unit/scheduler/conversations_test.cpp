@@ -15,7 +15,7 @@ void add_some(Ids& to, int count) {
   for (int i = 0; i < count; ++i) to.push_back((i * i + 11) % 89);
 }
 
-TEST_P(Conversations, AreAnsweredAsIfNothingWereRemembered) {
+TEST_P(Conversations, AreAnsweredAsWithoutACache) {
   const std::uint64_t state = engine_->summary().state_bytes;
   Scheduler scheduler(engine_, {.parallel = 3,
                                 .context = kContext,
@@ -187,7 +187,7 @@ TEST(Remembering, CanBeSwitchedOff) {
 }
 
 // A sequence that needs all pages gets them.
-TEST(Remembering, NeverStandsInTheWay) {
+TEST(Remembering, NeverBlocksASequence) {
   for (const char* model : {"qwen3_next", "qwen3_moe"}) {
     const auto engine = Engine::load(test_data() + "/models/" + model,
                                      {.backend = "cpu", .threads = 1, .prefill_chunk = 128});
@@ -206,7 +206,7 @@ TEST(Remembering, NeverStandsInTheWay) {
 
 // Nor if the sequence's own pages continue after a page that caches the same beginning: that one is evicted,
 // although later rows are in use.
-TEST(Remembering, NeverStandsInTheWayOfItsOwnPrompt) {
+TEST(Remembering, NeverBlocksItsOwnPrompt) {
   const auto engine = load_model("qwen3_next", {.backend = "cpu", .threads = 1, .prefill_chunk = 128});
   Scheduler scheduler(engine, {.parallel = 1,
                                .context = 1024,
@@ -231,7 +231,7 @@ TEST(Remembering, NeverStandsInTheWayOfItsOwnPrompt) {
 }
 
 // Evicted rows and states are restored from host memory.
-TEST(Remembering, FindsInMemoryWhatHadToMakeRoom) {
+TEST(Remembering, FindsEvictedPrefixesInMemory) {
   for (const char* model : {"qwen3_next", "deepseek_v3"}) {
     const auto engine = load_model(model, {.backend = "cpu", .threads = 1, .prefill_chunk = 256});
     for (const std::uint64_t memory : {std::uint64_t{0}, std::uint64_t{1} << 30}) {
@@ -259,7 +259,7 @@ TEST(Remembering, FindsInMemoryWhatHadToMakeRoom) {
 }
 
 // The text with which a template opens the answer may differ the next time, or be missing.
-TEST(Remembering, GoesOnBeforeTheOpeningOfAnAnswer) {
+TEST(Remembering, ContinuesBeforeTheOpeningOfAnAnswer) {
   const auto engine = load_model("qwen3_next", {.backend = "cpu", .threads = 1, .prefill_chunk = 512});
   for (const std::size_t length : {640u, 643u, 654u, 660u}) {
     Scheduler scheduler(engine, {.parallel = 1, .context = 1024, .state_spacing = 1024});
@@ -304,7 +304,7 @@ TEST(Remembering, CopiesStatesOnTheWay) {
 }
 
 // No one waits for caching: the first token is reported before anything is cached.
-TEST(Remembering, KeepsWhatWasReadBehindTheFirstToken) {
+TEST(Remembering, CachesAfterTheFirstTokenIsReported) {
   const auto engine = load_model("qwen3_next", {.backend = "cpu", .threads = 1});
   Scheduler scheduler(engine, {.parallel = 1, .context = 512, .cache_snapshots = 0});
   Request request;
@@ -343,7 +343,7 @@ TEST(Remembering, TakesTheBytesThatWereGiven) {
 }
 
 // One limit applies to everything, including what is evicted from pages.
-TEST(Remembering, KeepsToTheEnginesMemory) {
+TEST(Remembering, StaysWithinTheEnginesMemory) {
   const std::string model = source_dir() + "/models/delta-story";
   constexpr std::uint64_t kLimit = 120'000'000;
   const auto limited = Engine::load(model, {.backend = "cpu", .threads = 1, .memory = kLimit});
@@ -359,7 +359,7 @@ TEST(Remembering, KeepsToTheEnginesMemory) {
 
 // With reuse_decoded, a prompt continues from an answer as it was generated: with the bits of a session that
 // generated it and continues.
-TEST(Remembering, GoesOnFromAnswersWhereAsked) {
+TEST(Remembering, ContinuesFromAnswersOnRequest) {
   for (const char* model : {"qwen3_next", "deepseek_v3"}) {
     const auto engine = load_model(model, {.backend = "cpu", .threads = 1});
     const TemporaryFolder folder;
@@ -405,7 +405,7 @@ TEST(Remembering, GoesOnFromAnswersWhereAsked) {
 
 // A key's requests find their cached prefixes, whatever others request meanwhile, and none waits for another
 // key's.
-TEST(Remembering, KeepsKeysAndTheirRoomApart) {
+TEST(Remembering, SeparatesKeysAndTheirShares) {
   const auto engine = load_model("qwen3_next", {.backend = "cpu", .threads = 1});
   const TemporaryFolder folder;
   const ModelSummary& model = engine->summary();

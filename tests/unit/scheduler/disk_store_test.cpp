@@ -312,7 +312,7 @@ TEST_F(DiskStoreTest, ReadsLongFilesInParts) {
 }
 
 // As on a full disk: nothing is written, one line reports it, and writing continues once there is room.
-TEST_F(DiskStoreTest, GoesOnWhenNothingCanBeWritten) {
+TEST_F(DiskStoreTest, ContinuesWhenNothingCanBeWritten) {
   const auto before = std::signal(SIGXFSZ, SIG_IGN);
   rlimit limit{};
   ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &limit), 0);

@@ -43,7 +43,7 @@ TEST(FairQueue, OneKeyIsServedInOrderOfArrival) {
   EXPECT_FALSE(queue.pop(kStart, kAny).has_value());
 }
 
-TEST(FairQueue, AFloodDoesNotHoldUpOthers) {
+TEST(FairQueue, AFloodDoesNotDelayOthers) {
   FairQueue queue({.quantum = 100});
   for (std::uint64_t id = 0; id < 50; ++id) queue.push(request(id, "flood"));
   queue.push(request(100, "light"));
@@ -135,7 +135,7 @@ TEST(FairQueue, WhatWasPutBackIsNext) {
   EXPECT_EQ(drain(queue), (std::vector<std::uint64_t>{0, 1, 2, 3}));
 }
 
-TEST(FairQueue, NobodyOvertakesARequestThatDoesNotFitYet) {
+TEST(FairQueue, NoRequestOvertakesOneThatDoesNotFitYet) {
   FairQueue queue({});
   queue.push(request(0, "a", 5000));
   queue.push(request(1, "a", 10, kStart + 1s));

@@ -64,7 +64,7 @@ TEST_F(HostMemoryTest, KeepsWhatSomebodyHolds) {
   EXPECT_LE(all.bytes(), std::size_t{1} << 20);
 }
 
-TEST_F(HostMemoryTest, IsUsedAgain) {
+TEST_F(HostMemoryTest, IsReused) {
   HostMemory all = memory(1 << 20);
   for (unsigned i = 0; i < 100; ++i) {
     const SavedState first = filled(all, 400'000, i);
@@ -74,7 +74,7 @@ TEST_F(HostMemoryTest, IsUsedAgain) {
   EXPECT_EQ(allocations_, 1);
 }
 
-TEST_F(HostMemoryTest, GivesPartsThatKeepTheWhole) {
+TEST_F(HostMemoryTest, PartsKeepTheWholeAlive) {
   SavedState part;
   {
     HostMemory all = memory(0);
@@ -89,7 +89,7 @@ TEST_F(HostMemoryTest, SaysWhereThereIsNone) {
   EXPECT_THROW(filled(none, 10, 1), std::bad_alloc);
 }
 
-TEST_F(HostMemoryTest, StaysAheadOfThoseWhoAsk) {
+TEST_F(HostMemoryTest, AllocatesAheadOfRequests) {
   constexpr std::size_t kPiece = std::size_t{64} << 20;
   HostMemory all = memory(5 * kPiece, 2 * kPiece);
   std::vector<SavedState> held;
@@ -105,7 +105,7 @@ TEST_F(HostMemoryTest, StaysAheadOfThoseWhoAsk) {
   EXPECT_EQ(all.bytes(), 5 * kPiece);
 }
 
-TEST_F(HostMemoryTest, GoesOnWhereNothingCanBeHadAhead) {
+TEST_F(HostMemoryTest, WorksIfNothingCanBeAllocatedAhead) {
   std::atomic<bool> asked = false;
   HostMemory all(
       [&](std::size_t bytes) {

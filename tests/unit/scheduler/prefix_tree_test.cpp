@@ -107,7 +107,7 @@ class PrefixTreeTest : public ::testing::Test {
 };
 
 // With room for everything, the longest cached prefix is found, never another one.
-TEST_F(PrefixTreeTest, FindsTheLongestPrefixThatWasRemembered) {
+TEST_F(PrefixTreeTest, FindsTheLongestCachedPrefix) {
   PrefixTree tree(pages_, {});
   struct Kept {
     std::string salt;
@@ -148,7 +148,7 @@ TEST_F(PrefixTreeTest, FindsTheLongestPrefixThatWasRemembered) {
 }
 
 // With little room, what is found is correct, and missing parts have a reason.
-TEST_F(PrefixTreeTest, WhatIsFoundIsRightHoweverMuchHadToGo) {
+TEST_F(PrefixTreeTest, WhatIsFoundIsRightWhateverWasEvicted) {
   for (const bool states : {false, true}) {
     PrefixTree tree(pages_, {.states = states, .host_bytes = 5 * 4096, .nodes = 60});
     std::vector<std::pair<PrefixTree::Match, Ids>> users;
@@ -285,7 +285,7 @@ Ids blocks_of(std::int32_t first, int count) {
 }
 
 // A key's last prompt outlives later ones of others, until the key requests another.
-TEST_F(PrefixTreeTest, KeepsWhatAKeyAskedForLast) {
+TEST_F(PrefixTreeTest, KeepsTheLastPromptOfAKey) {
   for (const std::string key : {"", "mine"}) {
     for (const bool again : {false, true}) {
       PrefixTree tree(pages_, {.host_bytes = 2 * 4096});
@@ -308,7 +308,7 @@ TEST_F(PrefixTreeTest, KeepsWhatAKeyAskedForLast) {
 
 // With shares, what a client finds depends only on its own requests, whatever others do and wherever it is
 // stored.
-TEST_F(PrefixTreeTest, OthersDoNotDecideAboutAShare) {
+TEST_F(PrefixTreeTest, OthersDoNotAffectAShare) {
   constexpr std::uint64_t kBlockBytes = 64 * sizeof(std::int32_t);
   const unsigned seed = random_();
   const auto found = [&](int noise) {

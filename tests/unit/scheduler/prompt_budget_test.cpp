@@ -10,7 +10,7 @@
 namespace sluice::scheduler {
 namespace {
 
-TEST(CostLine, FindsTheLineBehindNoisyMeasurements) {
+TEST(CostLine, FitsNoisyMeasurements) {
   std::mt19937 random(printed_seed());
   std::uniform_real_distribution<double> noise(0.98, 1.02);
   CostLine line;
@@ -29,7 +29,7 @@ TEST(CostLine, FollowsAChange) {
   EXPECT_NEAR(line.seconds(512), 3e-5 * 512, 0.1 * 3e-5 * 512);
 }
 
-TEST(CostLine, OneSizeAloneGivesALineThroughTheOrigin) {
+TEST(CostLine, OneSizeGivesALineThroughTheOrigin) {
   CostLine line;
   EXPECT_FALSE(line.known());
   for (int i = 0; i < 10; ++i) line.add(256, 0.01);
@@ -40,7 +40,7 @@ TEST(CostLine, OneSizeAloneGivesALineThroughTheOrigin) {
   EXPECT_NEAR(line.seconds(512), 0.02, 1e-9);
 }
 
-TEST(CostLine, TellsWhatDepthCosts) {
+TEST(CostLine, SeparatesTheCostOfDepth) {
   std::mt19937 random(printed_seed());
   std::uniform_real_distribution<double> noise(0.99, 1.01);
   CostLine line, of_one_size;
@@ -69,7 +69,7 @@ TEST(PromptBudget, HoldsTheTargetBesideDecoding) {
   EXPECT_EQ(budget.tokens(false), 8192);
 }
 
-TEST(PromptBudget, PromptsGoOnEvenWhereTheTargetCannotBeHeld) {
+TEST(PromptBudget, PromptsProgressEvenIfTheTargetCannotBeMet) {
   PromptBudget budget({.target_seconds = 0.05, .most = 4096});
   budget.prefilled(64, 0.2);
   budget.decoded(0.3);
@@ -110,7 +110,7 @@ TEST(PromptBudget, OneTurnInTwoHundredIsLateHoweverMuchCostsVary) {
 }
 
 // A GPU: a pass takes 25 ms plus 6 us per token, except for the first ones of their kind.
-TEST(PromptBudget, PassesThatCostTheSameWhateverTheyReadReadMuch) {
+TEST(PromptBudget, PassesOfConstantCostReadMuch) {
   std::mt19937 random(printed_seed());
   std::uniform_real_distribution<double> noise(0.98, 1.02);
   PromptBudget budget({.target_seconds = 0.05, .most = 8192});

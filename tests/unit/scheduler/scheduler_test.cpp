@@ -79,7 +79,7 @@ class SchedulerTest : public ::testing::Test {
   std::shared_ptr<Engine> engine_;
 };
 
-TEST_F(SchedulerTest, SaysWhatItsOptionsStandFor) {
+TEST_F(SchedulerTest, FillsInItsOptions) {
   const Scheduler scheduler(engine_);
   EXPECT_GT(scheduler.options().parallel, 0);
   EXPECT_EQ(scheduler.options().context, 2048);
@@ -207,7 +207,7 @@ TEST_F(SchedulerTest, CancelsBetweenTheChunksOfAPrompt) {
   EXPECT_EQ(scheduler.state().cancelled, 1u);
 }
 
-TEST_F(SchedulerTest, CancelsWhatItHoldsWhenItGoes) {
+TEST_F(SchedulerTest, CancelsItsRequestsOnDestruction) {
   std::vector<RequestHandle> handles;
   int done = 0;
   {
@@ -245,7 +245,7 @@ TEST_F(SchedulerTest, SharesPlacesFairlyAndByPriority) {
 }
 
 // Prompts that arrive during an answer are read in parts, between its tokens.
-TEST_F(SchedulerTest, GoesOnAnsweringWhileALongPromptIsRead) {
+TEST_F(SchedulerTest, ContinuesAnswersWhileALongPromptIsRead) {
   Scheduler scheduler(engine_, {.parallel = 2, .context = 2048, .token_interval_seconds = 1e-6});
   std::atomic<int> tokens{0};
   std::atomic<int> tokens_at_first{-1};
@@ -263,7 +263,7 @@ TEST_F(SchedulerTest, GoesOnAnsweringWhileALongPromptIsRead) {
   for (std::size_t i = 1; i + 1 < reads.size(); ++i) EXPECT_EQ(reads[i] % 64, 0);
 }
 
-TEST_F(SchedulerTest, ACallbackThatThrowsEndsItsRequestAlone) {
+TEST_F(SchedulerTest, ACallbackThatThrowsEndsOnlyItsRequest) {
   Scheduler scheduler(engine_, {.parallel = 4, .context = 512});
   std::promise<RequestResult> done;
   auto other = std::async(std::launch::async, [&] { return scheduler.run(story(50)); });
@@ -328,7 +328,7 @@ class SomeTokens : public TokenGuide {
   int taken_ = 0;
 };
 
-TEST_F(SchedulerTest, GuidesSteerTheirAnswersAlone) {
+TEST_F(SchedulerTest, GuidesAffectOnlyTheirAnswers) {
   Scheduler scheduler(engine_, {.parallel = 4, .context = 512});
   std::vector<std::future<RequestResult>> results;
   for (std::int32_t modulus = 1; modulus <= 5; ++modulus)
@@ -348,7 +348,7 @@ TEST_F(SchedulerTest, GuidesSteerTheirAnswersAlone) {
   }
 }
 
-TEST_F(SchedulerTest, AGuideThatThrowsEndsItsRequestAlone) {
+TEST_F(SchedulerTest, AGuideThatThrowsEndsOnlyItsRequest) {
   Scheduler scheduler(engine_, {.parallel = 4, .context = 512});
   for (const int failing : {0, 5}) {
     auto other = std::async(std::launch::async, [&] { return scheduler.run(story(30)); });
@@ -389,7 +389,7 @@ class SlowTokens : public SomeTokens {
   bool first_ = true;
 };
 
-TEST_F(SchedulerTest, NobodyWaitsForMasksOfOthers) {
+TEST_F(SchedulerTest, NoRequestWaitsForMasksOfOthers) {
   Scheduler scheduler(engine_, {.parallel = 4, .context = 512});
   const auto guided = [&](std::shared_ptr<TokenGuide> guide) {
     Request request = story(12);

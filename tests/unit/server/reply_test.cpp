@@ -79,7 +79,7 @@ openai::ChatReplySettings thinking_chat() {
   return settings;
 }
 
-TEST(ChatReply, StreamSaysWhatTheWholeSays) {
+TEST(ChatReply, StreamEqualsTheCompleteReply) {
   for (std::size_t piece = 1; piece < 30; ++piece) {
     const auto reply = openai::make_chat_reply(thinking_chat(), bundled(), 1);
     std::string content, thinking, arguments, name, reason;
@@ -140,7 +140,7 @@ TEST(ChatReply, LogprobsOfTextThatIsHeldBack) {
 }
 
 // An incomplete call is not lost, and is reported in every protocol, streamed or not.
-TEST(Replies, SayThatACallCannotBeRead) {
+TEST(Replies, ReportACallThatCannotBeParsed) {
   const std::string cut = "<tool_call>{\"name\": \"look\", \"arg", answer = "So:" + cut;
   for (std::size_t piece = 1; piece < 30; piece += 4) {
     const auto chat = openai::make_chat_reply(thinking_chat(), bundled(), 1);
@@ -251,7 +251,7 @@ TEST(ResponseReply, ItemsInOrderAndStored) {
   EXPECT_EQ(stored.messages[0]["tool_calls"][0]["function"]["arguments"], Json::parse(R"({"at": "moon"})"));
 }
 
-TEST(ResponseReply, TellsTheNamespaceOfAFunction) {
+TEST(ResponseReply, NamesTheNamespaceOfAFunction) {
   responses::Store store(1 << 20);
   responses::ResponseSettings settings{.client = "me", .store = store};
   settings.messages = Json::array();

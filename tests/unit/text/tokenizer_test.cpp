@@ -95,7 +95,7 @@ TEST(Tokenizer, InvalidUtf8IsReplacedAsPythonDoes) {
   EXPECT_EQ(tokenizer.encode("\xF0\x9F\x98z"), bytes_of(replacement + "z"));
 }
 
-TEST(Tokenizer, TemplateAddsTokensOnlyWhenAsked) {
+TEST(Tokenizer, TemplateAddsTokensOnRequestOnly) {
   Json json = small_json();
   json["post_processor"] = {{"type", "TemplateProcessing"},
                             {"single",
