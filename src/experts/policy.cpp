@@ -93,8 +93,7 @@ class Belady final : public Policy {
     return uses.empty() ? std::numeric_limits<std::size_t>::max() : uses.back();
   }
   std::size_t now_ = 0;
-  std::vector<std::vector<std::size_t>> uses_;  // by expert: numbers of the passes that use it, the next one
-                                                // last
+  std::vector<std::vector<std::size_t>> uses_;  // by expert: the passes that use it, next last
 };
 
 }  // namespace

@@ -28,7 +28,7 @@ struct Part {
 };
 std::vector<Part> parts_of(const Layout& layout);
 
-// What a node says of itself.
+// The name, facts and part of one node.
 struct Introduced {
   std::string name;
   std::vector<Fact> facts;

@@ -36,7 +36,7 @@ class Candidates {
   }
 
   std::uint64_t total() const { return total_; }
-  // Of those with at least that weight.
+  // The sum of all weights that are at least `least`.
   std::uint64_t sum_of(double least) const {
     std::uint64_t sum = 0;
     for (const std::int32_t i : order_)

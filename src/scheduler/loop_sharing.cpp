@@ -52,7 +52,7 @@ void Loop::add_twins(std::vector<Passes::Chunk>& chunks) const {
   }
 }
 
-// They continue from their leader's state.
+// The twins of a chunk continue from their leader's state.
 void Loop::take_twins(const Passes::Chunk& chunk) {
   for (const SequencePtr& twin : chunk.twins) {
     twin->leader = nullptr;

@@ -35,7 +35,7 @@ struct Extent {
 
   std::int64_t pages_per_slot() const { return pages_for(capacity); }
   std::int64_t all_pages() const { return pages > 0 ? pages : slots * pages_per_slot(); }
-  // Of the caches' tensors: [pages, rows of a page, ...].
+  // The extent of the caches' tensors, [pages, rows of a page, ...].
   Extent of_caches() const { return {.slots = all_pages(), .capacity = kPageRows}; }
   // Sequences of one step.
   std::int64_t at_once() const { return growing ? 1 : slots; }

@@ -14,7 +14,7 @@ class PoolReplica {
  public:
   virtual ~PoolReplica() = default;
 
-  // Of a growing pool.
+  // For growing pools.
   virtual void open(std::int64_t slot, std::int64_t capacity) = 0;
   virtual void reset(std::int64_t slot) = 0;
   virtual void release(std::int64_t slot) = 0;

@@ -84,7 +84,7 @@ class StatePool {
   // many blocks contains the copies of fewer. The source of a load must stay until wait().
   void save_blocks(std::int64_t slot, std::int64_t begin, std::int64_t end, std::span<std::byte> to);
   void load_blocks(std::int64_t slot, std::int64_t begin, std::int64_t end, std::span<const std::byte> saved);
-  // Of one block in a page.
+  // The same for one block in a page.
   void save_page_block(std::int32_t page, std::int64_t block, std::span<std::byte> to);
   // Waits until everything is loaded.
   void wait();

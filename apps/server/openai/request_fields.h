@@ -24,7 +24,7 @@ std::int64_t read_choice_count(api::Fields& fields);
 void ignore_what_has_no_effect(api::Fields& fields);
 
 Json usage_json(const api::Usage& usage);
-// Of all choices; the prompt counts once.
+// The usage of all choices; the prompt counts once.
 api::Usage total(const std::vector<api::Answer>& answers);
 
 }  // namespace sluice::server::openai

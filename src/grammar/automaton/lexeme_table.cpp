@@ -48,8 +48,8 @@ std::uint32_t covered_units(regex::LexState state, regex::LexState unit, std::ui
                             regex::Lexer& lexer) {
   constexpr std::size_t kMaxPairs = 4096;
   using Pair = std::pair<regex::LexState, regex::LexState>;
-  std::vector<Pair> level = {{state, unit}}, next;  // the state after that many units, and the state within
-                                                    // the next unit
+  // Pairs of a state after that many complete units, and a state within the next unit.
+  std::vector<Pair> level = {{state, unit}}, next;
   regex::FlatMap seen;
   std::size_t count = 0;
   for (std::uint32_t units = 0; units < enough; ++units) {

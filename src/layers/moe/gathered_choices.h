@@ -1,4 +1,4 @@
-// Choices of experts one by one: rows are gathered for the experts that are at hand, and results scattered.
+// Choices of experts one by one: rows are gathered for the available experts, and results scattered.
 // A choice's result depends on nothing else in a call, so the bits are those of all choices at once.
 #pragma once
 
@@ -17,7 +17,7 @@ struct Choice {
   std::int32_t result;
 };
 
-// Of I32 [T,k]: result t*k+j is that of row t.
+// The choices of `chosen`, I32 [T,k]: choice j of row t has result t*k+j.
 std::vector<Choice> choices_of(const ops::View& chosen);
 
 // Choices by expert.

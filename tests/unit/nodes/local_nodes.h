@@ -39,7 +39,7 @@ class Hub {
     if (to == 0 && channel == Channel::rows) --underway_;
     return first;
   }
-  // What the leading node sent.
+  // Statistics of the leading node's messages.
   struct Seen {
     int most_underway = 0;  // the most passes in flight at the same time
     int commands = 0;       // messages
