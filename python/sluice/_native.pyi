@@ -1,4 +1,4 @@
-"""The engine behind the package. Its names may change; those of the package do not."""
+"""The native part of the package. Its names may change, unlike those of the package."""
 
 import os
 import pathlib

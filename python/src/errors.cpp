@@ -49,17 +49,19 @@ nb::object exception_of(const std::exception_ptr& thrown) {
 
 void bind_errors(nb::module_& module) {
   PyObject* base =
-      PyErr_NewExceptionWithDoc("sluice.Error", "Everything that the engine refuses.", nullptr, nullptr);
+      PyErr_NewExceptionWithDoc("sluice.Error", "The base of all errors of the engine.", nullptr, nullptr);
   module.attr("Error") = nb::borrow(base);
   const Kind kinds[] = {
-      {ErrorKind::input, "InputError", "What was asked for is wrong; also a ValueError.", PyExc_ValueError},
+      {ErrorKind::input, "InputError", "An argument or a request is invalid; also a ValueError.",
+       PyExc_ValueError},
       {ErrorKind::checkpoint, "CheckpointError", "The model's files are damaged or incomplete."},
       {ErrorKind::unsupported, "UnsupportedError",
        "The model, the build or the machine cannot do it; also a NotImplementedError.",
        PyExc_NotImplementedError},
-      {ErrorKind::resource, "ResourceError", "Memory, disk or a device does not suffice."},
-      {ErrorKind::busy, "BusyError", "Not now, later it may work: the queue is full, the time is over."},
-      {ErrorKind::internal, "InternalError", "A fault of the engine itself."},
+      {ErrorKind::resource, "ResourceError", "Memory, disk or a device is exhausted or lost."},
+      {ErrorKind::busy, "BusyError",
+       "The queue is full or a time limit was reached; trying again later may work."},
+      {ErrorKind::internal, "InternalError", "A defect of the engine itself."},
   };
   for (const Kind& kind : kinds) {
     const nb::object bases = kind.also == nullptr ? nb::make_tuple(nb::borrow(base))

@@ -4,7 +4,7 @@
 
 NB_MODULE(_native, module) {
   using namespace sluice::python;
-  module.doc() = "The engine behind the package sluice. Its names may change; those of the package do not.";
+  module.doc() = "The native part of the package sluice. Its names may change, unlike those of the package.";
   watch_forks();
   watch_interpreter();
   bind_errors(module);

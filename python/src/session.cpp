@@ -188,8 +188,7 @@ void bind_timeline(nb::class_<HeldSession>& session) {
 
 void bind_session(nb::module_& module) {
   bind_generation(module);
-  nb::class_<Snapshot>(module, "Snapshot",
-                       "A saved point of a timeline; len() of it is how many tokens are before.")
+  nb::class_<Snapshot>(module, "Snapshot", "A saved point of a timeline; len() is its number of tokens.")
       .def("__len__", &Snapshot::length)
       .def("__bool__", [](const Snapshot&) { return true; })
       .def("__repr__",

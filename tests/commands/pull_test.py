@@ -116,7 +116,7 @@ class Pull(CommandTest):
             with self.subTest(sent):
                 error = self.end_midway(sent)
                 if sent == signal.SIGINT:
-                    self.assertEqual(error, f"sluice: interrupted; 'sluice pull {NAME}' goes on from here\n")
+                    self.assertEqual(error, f"sluice: interrupted; 'sluice pull {NAME}' continues from here\n")
                 self.hub.requests.clear()
                 got = self.pull()
                 self.check()

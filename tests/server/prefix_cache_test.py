@@ -230,7 +230,7 @@ class PrefixCache(unittest.TestCase):
             self.assertIn("dragon", report["parts_behind"])
             self.assertIn("cl", report["parts_with"])
             self.assertIn("a", report["instead_of"])
-            self.assertIn("one of them went on with", said)
+            self.assertIn("one of them continued with", said)
 
     def test_it_says_that_nothing_was_saved_or_that_it_was_evicted(self):
         with Server("--parallel", 1, "--cache-memory", "0") as server:

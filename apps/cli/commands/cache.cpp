@@ -64,7 +64,7 @@ void explain_report(const Json& report) {
              number("agreeing_tokens"), terminal::printable(report.value("parts_behind", "")),
              terminal::printable(report.value("parts_with", "")));
   if (report.contains("instead_of"))
-    fmt::print("  one of them went on with '{}'\n", terminal::printable(report.value("instead_of", "")));
+    fmt::print("  one of them continued with '{}'\n", terminal::printable(report.value("instead_of", "")));
   if (report.contains("volatile"))
     fmt::print("  this is {}, which changes from request to request: move it after what stays the same\n",
                terminal::printable(report.value("volatile", "")));

@@ -112,9 +112,9 @@ void pull(const PullArguments& options) {
                                  {"files", repository.files.size()},
                                  {"bytes", repository.bytes()},
                                  {"bytes_received", received}});
-  fmt::print("{}: {}, {} files, {:.2f} GB in {}\n", options.name,
-             exists ? "already there and whole" : "pulled", repository.files.size(),
-             static_cast<double>(repository.bytes()) / 1e9, terminal::printable(folder.string()));
+  fmt::print("{}: {}, {} files, {:.2f} GB in {}\n", options.name, exists ? "already complete" : "pulled",
+             repository.files.size(), static_cast<double>(repository.bytes()) / 1e9,
+             terminal::printable(folder.string()));
 }
 
 void run(const PullArguments& options) {
@@ -122,7 +122,8 @@ void run(const PullArguments& options) {
   try {
     pull(options);
   } catch (const terminal::Interrupted&) {
-    throw terminal::Interrupted(fmt::format("interrupted; 'sluice pull {}' goes on from here", options.name));
+    throw terminal::Interrupted(
+        fmt::format("interrupted; 'sluice pull {}' continues from here", options.name));
   } catch (const fs::filesystem_error& error) {
     throw Error(ErrorKind::resource,
                 fmt::format("cannot write '{}': {}", error.path1().string(), error.code().message()));
