@@ -1,8 +1,7 @@
 // Binders that several families share: attention with normalised queries and keys, the mixture of experts,
-// the skeleton; and the config fields that the hybrid Qwen models have in common.
+// the skeleton.
 #pragma once
 
-#include "base/json.h"
 #include "checkpoint/binder.h"
 #include "checkpoint/config.h"
 #include "layers/decoder.h"
@@ -25,17 +24,11 @@ layers::Mlp bind_mlp(Binder& binder, const std::string& module, std::int64_t hid
                      std::int64_t intermediate);
 layers::Moe bind_moe(const Config& config, Binder& binder, const std::string& module, bool normalize,
                      bool shared_expert);
-// Sizes and the weights of a Gated DeltaNet but for its input projections, which differ between models.
-layers::GatedDeltaNet bind_delta_net(const Config& config, Binder& binder, const std::string& module);
 // Embedding, final norm and output head.
 void bind_ends(const Config& config, Binder& binder, layers::Decoder& decoder, ParameterKind norms);
-// For each layer whether it is linear attention: layer_types, or every full_attention_interval-th is not.
-std::vector<bool> linear_layers(const Config& config);
 // Whether a layer has experts: every decoder_sparse_step-th, unless mlp_only_layers names it.
 bool is_sparse(const Config& config, std::int64_t layer);
 // Throws for unsupported parts of a Qwen checkpoint, and for unread fields that would change the result.
 void refuse_unsupported_qwen_fields(const Config& config);
-// The fields of config.json that Qwen3.5 and Qwen3-Next state alike.
-Json qwen3_5_sizes(int hidden, int layers, int heads, int kv_heads, int value_heads);
 
 }  // namespace sluice::models

@@ -4,6 +4,7 @@
 
 #include "models/bind.h"
 #include "models/family.h"
+#include "models/hybrid.h"
 #include "models/sizes.h"
 
 namespace sluice::models {
@@ -62,9 +63,19 @@ struct Experts {
   int inner;
 };
 
+Json text_config(int hidden, int layers, int heads, int kv_heads, int value_heads) {
+  Json text = hybrid_sizes(hidden, layers, heads, kv_heads, value_heads);
+  text.update({{"vocab_size", 248320},
+               {"attn_output_gate", true},
+               {"rope_parameters",
+                {{"rope_type", "default"}, {"rope_theta", 1e7}, {"partial_rotary_factor", 0.25}}}});
+  return text;
+}
+
 Json moe(int hidden, int layers, int heads, int value_heads, const Experts& experts) {
-  Json text = qwen3_5_sizes(hidden, layers, heads, 2, value_heads);
-  text.update({{"num_experts", experts.count},
+  Json text = text_config(hidden, layers, heads, 2, value_heads);
+  text.update({{"model_type", "qwen3_5_moe_text"},
+               {"num_experts", experts.count},
                {"num_experts_per_tok", experts.per_token},
                {"moe_intermediate_size", experts.inner},
                {"shared_expert_intermediate_size", experts.inner}});
@@ -72,7 +83,7 @@ Json moe(int hidden, int layers, int heads, int value_heads, const Experts& expe
 }
 
 Json dense_27b() {
-  Json text = qwen3_5_sizes(5120, 64, 24, 4, 48);
+  Json text = text_config(5120, 64, 24, 4, 48);
   text["model_type"] = "qwen3_5_text";
   text["intermediate_size"] = 17408;
   return {{"model_type", "qwen3_5"}, {"text_config", text}};

@@ -3,6 +3,7 @@
 
 #include "models/bind.h"
 #include "models/family.h"
+#include "models/hybrid.h"
 #include "models/sizes.h"
 
 namespace sluice::models {
@@ -84,9 +85,7 @@ Model build(const Config& config, Binder& binder) {
 }
 
 Json next_80b() {
-  Json config = qwen3_5_sizes(2048, 48, 16, 2, 32);
-  config.erase("attn_output_gate");
-  config.erase("rope_parameters");
+  Json config = hybrid_sizes(2048, 48, 16, 2, 32);
   config.update({{"model_type", "qwen3_next"},
                  {"vocab_size", 151936},
                  {"num_experts", 512},
