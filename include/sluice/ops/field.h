@@ -185,10 +185,19 @@ struct Attribute {
   std::string_view meaning;
 };
 
-// The fields and attributes of an op, in order. Compilers take seconds for the std::tuples of all ops.
+// The fields and attributes of an op, in order. An entry may be a contract, of those that ops have in common.
+// Compilers take seconds for the std::tuples of all ops.
 template <std::size_t kIndex, class Entry>
 struct ContractEntry {
   Entry entry;
+
+  template <class F>
+  constexpr void visit(const F& f) const {
+    if constexpr (requires { entry.for_each(f); })
+      entry.for_each(f);
+    else
+      f(entry);
+  }
 };
 template <class Indices, class... Entries>
 struct Contract;
@@ -196,7 +205,7 @@ template <std::size_t... kIndices, class... Entries>
 struct Contract<std::index_sequence<kIndices...>, Entries...> : ContractEntry<kIndices, Entries>... {
   template <class F>
   constexpr void for_each(const F& f) const {
-    (f(ContractEntry<kIndices, Entries>::entry), ...);
+    (ContractEntry<kIndices, Entries>::visit(f), ...);
   }
 };
 template <class... Entries>
@@ -259,14 +268,22 @@ constexpr Field<Op, M> pooled(Field<Op, M> field) {
   field.pooled = true;
   return field;
 }
-// The page table of paged caches. With a table, the leading dimension of a cache counts pages, and S is the
-// number of rows per page, a power of two of at least 64. Row r of a sequence is row r % S of the page that
-// entry r / S of the sequence's row of the table names. The table's row is the sequence's number or, with
-// `slots`, its slot; for one sequence without seq_starts the table has one dimension. Entries for rows that
-// the op neither reads nor writes may have any value. Sequences may share pages that the op only reads.
+// Where the tokens of a call are cut into sequences, and each sequence's row of the pool.
 template <class Op>
-constexpr Field<Op, ConstView> page_table_input() {
-  return optional_input_either("page_table", &Op::page_table, TypeClass::i32, "slots,pages", "pages");
+constexpr auto sequence_inputs() {
+  return contract(optional_input("seq_starts", &Op::seq_starts, TypeClass::i32, "B1"),
+                  optional_input("slots", &Op::slots, TypeClass::i32, "B"));
+}
+// The same for ops whose caches may be paged. With a page table, the leading dimension of a cache counts
+// pages, and S is the number of rows per page, a power of two of at least 64. Row r of a sequence is row
+// r % S of the page that entry r / S of the sequence's row of the table names. The table's row is the
+// sequence's number or, with `slots`, its slot; for one sequence without seq_starts the table has one
+// dimension. Entries for rows that the op neither reads nor writes may have any value. Sequences may share
+// pages that the op only reads.
+template <class Op>
+constexpr auto paged_sequence_inputs() {
+  return contract(sequence_inputs<Op>(), optional_input_either("page_table", &Op::page_table, TypeClass::i32,
+                                                               "slots,pages", "pages"));
 }
 // A field that may be empty: no experts per token, no history.
 template <class Op, class M>

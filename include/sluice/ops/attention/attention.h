@@ -27,9 +27,7 @@ struct Attention {
     return contract(input("q", &Op::q, TypeClass::activation, "T,H,D"),
                     pooled(input("k_cache", &Op::k_cache, TypeClass::cache, "S,KH,D")),
                     pooled(input("v_cache", &Op::v_cache, TypeClass::cache, "S,KH,Dv")),
-                    output("out", &Op::out, TypeClass::activation, "T,H,Dv"),
-                    optional_input("seq_starts", &Op::seq_starts, TypeClass::i32, "B1"),
-                    optional_input("slots", &Op::slots, TypeClass::i32, "B"), page_table_input<Op>(),
+                    output("out", &Op::out, TypeClass::activation, "T,H,Dv"), paged_sequence_inputs<Op>(),
                     attribute("start", &Op::start, "cache row of the first query"),
                     attribute("scale", &Op::scale, "factor on the scores"),
                     optional_attribute("window", &Op::window, "rows a query sees, its own included; 0: all"));

@@ -29,9 +29,7 @@ struct MlaAttention {
                     input("q_pe", &Op::q_pe, TypeClass::activation, "T,H,rope"),
                     pooled(input("latent_cache", &Op::latent_cache, TypeClass::cache, "S,rank")),
                     pooled(input("rope_cache", &Op::rope_cache, TypeClass::cache, "S,rope")),
-                    output("out", &Op::out, TypeClass::activation, "T,H,rank"),
-                    optional_input("seq_starts", &Op::seq_starts, TypeClass::i32, "B1"),
-                    optional_input("slots", &Op::slots, TypeClass::i32, "B"), page_table_input<Op>(),
+                    output("out", &Op::out, TypeClass::activation, "T,H,rank"), paged_sequence_inputs<Op>(),
                     attribute("start", &Op::start, "cache row of the first query"),
                     attribute("scale", &Op::scale, "factor on the scores"));
   }

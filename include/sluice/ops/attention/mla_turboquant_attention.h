@@ -38,9 +38,7 @@ struct MlaTurboquantAttention {
                     pooled(input("rope_cache", &Op::rope_cache, TypeClass::cache, "S,rope")),
                     optional_input("signs", &Op::signs, TypeClass::u8, "rank/8"),
                     optional_input("latent_new", &Op::latent_new, TypeClass::activation, "T,rank"),
-                    output("out", &Op::out, TypeClass::activation, "T,H,rank"),
-                    optional_input("seq_starts", &Op::seq_starts, TypeClass::i32, "B1"),
-                    optional_input("slots", &Op::slots, TypeClass::i32, "B"), page_table_input<Op>(),
+                    output("out", &Op::out, TypeClass::activation, "T,H,rank"), paged_sequence_inputs<Op>(),
                     attribute("bits", &Op::bits, "2, 3, 4, 5, 6 or 8"),
                     attribute("start", &Op::start, "cache row of the first query"),
                     attribute("scale", &Op::scale, "factor on the scores"));

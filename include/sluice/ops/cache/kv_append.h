@@ -22,13 +22,17 @@ struct KvAppend {
   template <class Op>
   static constexpr auto fields() {
     return contract(input("k", &Op::k, TypeClass::activation, "T,KH,D"),
-                    input("v", &Op::v, TypeClass::activation, "T,KH,Dv"),
-                    pooled(updated("k_cache", &Op::k_cache, TypeClass::cache, "S,KH,D")),
-                    pooled(updated("v_cache", &Op::v_cache, TypeClass::cache, "S,KH,Dv")),
-                    optional_input("seq_starts", &Op::seq_starts, TypeClass::i32, "B1"),
-                    optional_input("slots", &Op::slots, TypeClass::i32, "B"), page_table_input<Op>(),
-                    attribute("start", &Op::start, "rows already in the cache"));
+                    input("v", &Op::v, TypeClass::activation, "T,KH,Dv"), caches<Op>(),
+                    paged_sequence_inputs<Op>(), attribute("start", &Op::start, "rows already in the cache"));
   }
+
+  // Those of qk_norm_rope_append, too.
+  template <class Op>
+  static constexpr auto caches() {
+    return contract(pooled(updated("k_cache", &Op::k_cache, TypeClass::cache, "S,KH,D")),
+                    pooled(updated("v_cache", &Op::v_cache, TypeClass::cache, "S,KH,Dv")));
+  }
+
   void check_limits(const Dims& dims, bool host_memory) const;
 };
 

@@ -26,9 +26,7 @@ struct MlaAppend {
                     input("k_pe", &Op::k_pe, TypeClass::activation, "T,rope"),
                     pooled(updated("latent_cache", &Op::latent_cache, TypeClass::cache, "S,rank")),
                     pooled(updated("rope_cache", &Op::rope_cache, TypeClass::cache, "S,rope")),
-                    optional_input("seq_starts", &Op::seq_starts, TypeClass::i32, "B1"),
-                    optional_input("slots", &Op::slots, TypeClass::i32, "B"), page_table_input<Op>(),
-                    attribute("start", &Op::start, "rows already in the cache"));
+                    paged_sequence_inputs<Op>(), attribute("start", &Op::start, "rows already in the cache"));
   }
   void check_limits(const Dims& dims, bool host_memory) const;
 };

@@ -33,9 +33,7 @@ struct MlaTurboquantAppend {
                     pooled(updated("latent_codes", &Op::latent_codes, TypeClass::u8, "S,rank*bits/8")),
                     pooled(updated("latent_norms", &Op::latent_norms, TypeClass::f32, "S")),
                     pooled(updated("rope_cache", &Op::rope_cache, TypeClass::cache, "S,rope")),
-                    optional_input("seq_starts", &Op::seq_starts, TypeClass::i32, "B1"),
-                    optional_input("slots", &Op::slots, TypeClass::i32, "B"), page_table_input<Op>(),
-                    attribute("bits", &Op::bits, "2, 3, 4, 5, 6 or 8"),
+                    paged_sequence_inputs<Op>(), attribute("bits", &Op::bits, "2, 3, 4, 5, 6 or 8"),
                     optional_attribute("norm", &Op::norm, "plain: |x|; matched: |x|*sqrt(D)/|levels|"),
                     attribute("start", &Op::start, "rows already in the cache"));
   }

@@ -1,6 +1,8 @@
 #pragma once
 
+#include "sluice/ops/cache/kv_append.h"
 #include "sluice/ops/field.h"
+#include "sluice/ops/pointwise/qk_norm_rope.h"
 
 namespace sluice::ops {
 
@@ -31,17 +33,8 @@ struct QkNormRopeAppend {
   static constexpr auto fields() {
     return contract(updated("q", &Op::q, TypeClass::activation, "T,H,D"),
                     updated("k", &Op::k, TypeClass::activation, "T,KH,D"),
-                    input("v", &Op::v, TypeClass::activation, "T,KH,Dv"),
-                    input("q_weight", &Op::q_weight, TypeClass::parameter, "D"),
-                    input("k_weight", &Op::k_weight, TypeClass::parameter, "D"),
-                    input("inv_freq", &Op::inv_freq, TypeClass::f32, "M"),
-                    input("positions", &Op::positions, TypeClass::i32, "T"),
-                    pooled(updated("k_cache", &Op::k_cache, TypeClass::cache, "S,KH,D")),
-                    pooled(updated("v_cache", &Op::v_cache, TypeClass::cache, "S,KH,Dv")),
-                    optional_input("seq_starts", &Op::seq_starts, TypeClass::i32, "B1"),
-                    optional_input("slots", &Op::slots, TypeClass::i32, "B"), page_table_input<Op>(),
-                    attribute("eps", &Op::eps, "added to the mean square"),
-                    optional_attribute("mscale", &Op::mscale, "factor on cos and sin"),
+                    input("v", &Op::v, TypeClass::activation, "T,KH,Dv"), QkNormRope::parameters<Op>(),
+                    KvAppend::caches<Op>(), paged_sequence_inputs<Op>(), QkNormRope::attributes<Op>(),
                     attribute("start", &Op::start, "rows already in the cache"));
   }
   void check_limits(const Dims& dims, bool host_memory) const;

@@ -1,7 +1,8 @@
 #pragma once
 
-#include "sluice/ops/cache/turboquant_encode.h"
+#include "sluice/ops/cache/turboquant_append.h"
 #include "sluice/ops/field.h"
+#include "sluice/ops/pointwise/qk_norm_rope.h"
 
 namespace sluice::ops {
 
@@ -38,24 +39,9 @@ struct QkNormRopeTurboquantAppend {
   static constexpr auto fields() {
     return contract(updated("q", &Op::q, TypeClass::activation, "T,H,D"),
                     updated("k", &Op::k, TypeClass::activation, "T,KH,D"),
-                    input("v", &Op::v, TypeClass::activation, "T,KH,D"),
-                    input("q_weight", &Op::q_weight, TypeClass::parameter, "D"),
-                    input("k_weight", &Op::k_weight, TypeClass::parameter, "D"),
-                    input("inv_freq", &Op::inv_freq, TypeClass::f32, "M"),
-                    input("positions", &Op::positions, TypeClass::i32, "T"),
-                    optional_input("signs", &Op::signs, TypeClass::u8, "D/8"),
-                    pooled(updated("k_codes", &Op::k_codes, TypeClass::u8, "KH,S,D*k_bits/8")),
-                    pooled(updated("v_codes", &Op::v_codes, TypeClass::u8, "KH,S,D*v_bits/8")),
-                    pooled(updated("k_norms", &Op::k_norms, TypeClass::f32, "KH,S")),
-                    pooled(updated("v_norms", &Op::v_norms, TypeClass::f32, "KH,S")),
-                    optional_input("seq_starts", &Op::seq_starts, TypeClass::i32, "B1"),
-                    optional_input("slots", &Op::slots, TypeClass::i32, "B"), page_table_input<Op>(),
-                    attribute("eps", &Op::eps, "added to the mean square"),
-                    optional_attribute("mscale", &Op::mscale, "factor on cos and sin"),
-                    attribute("k_bits", &Op::k_bits, "2, 3, 4, 5, 6, 8, or 16: BF16 numbers"),
-                    attribute("v_bits", &Op::v_bits, "2, 3, 4, 5, 6, 8, or 16: BF16 numbers"),
-                    optional_attribute("norm", &Op::norm, "plain: |x|; matched: |x|*sqrt(D)/|levels|"),
-                    attribute("start", &Op::start, "tokens appended before"));
+                    input("v", &Op::v, TypeClass::activation, "T,KH,D"), QkNormRope::parameters<Op>(),
+                    TurboquantAppend::caches<Op>(), paged_sequence_inputs<Op>(), QkNormRope::attributes<Op>(),
+                    TurboquantAppend::attributes<Op>());
   }
   void check_attributes() const;
   void check_limits(const Dims& dims, bool host_memory) const;

@@ -29,19 +29,27 @@ struct TurboquantAppend {
   template <class Op>
   static constexpr auto fields() {
     return contract(input("k", &Op::k, TypeClass::activation, "T,KH,D"),
-                    input("v", &Op::v, TypeClass::activation, "T,KH,D"),
-                    optional_input("signs", &Op::signs, TypeClass::u8, "D/8"),
+                    input("v", &Op::v, TypeClass::activation, "T,KH,D"), caches<Op>(),
+                    paged_sequence_inputs<Op>(), attributes<Op>());
+  }
+
+  // Those of qk_norm_rope_turboquant_append, too.
+  template <class Op>
+  static constexpr auto caches() {
+    return contract(optional_input("signs", &Op::signs, TypeClass::u8, "D/8"),
                     pooled(updated("k_codes", &Op::k_codes, TypeClass::u8, "KH,S,D*k_bits/8")),
                     pooled(updated("v_codes", &Op::v_codes, TypeClass::u8, "KH,S,D*v_bits/8")),
                     pooled(updated("k_norms", &Op::k_norms, TypeClass::f32, "KH,S")),
-                    pooled(updated("v_norms", &Op::v_norms, TypeClass::f32, "KH,S")),
-                    optional_input("seq_starts", &Op::seq_starts, TypeClass::i32, "B1"),
-                    optional_input("slots", &Op::slots, TypeClass::i32, "B"), page_table_input<Op>(),
-                    attribute("k_bits", &Op::k_bits, "2, 3, 4, 5, 6, 8, or 16: BF16 numbers"),
+                    pooled(updated("v_norms", &Op::v_norms, TypeClass::f32, "KH,S")));
+  }
+  template <class Op>
+  static constexpr auto attributes() {
+    return contract(attribute("k_bits", &Op::k_bits, "2, 3, 4, 5, 6, 8, or 16: BF16 numbers"),
                     attribute("v_bits", &Op::v_bits, "2, 3, 4, 5, 6, 8, or 16: BF16 numbers"),
                     optional_attribute("norm", &Op::norm, "plain: |x|; matched: |x|*sqrt(D)/|levels|"),
                     attribute("start", &Op::start, "tokens appended before"));
   }
+
   void check_attributes() const;
   void check_limits(const Dims& dims, bool host_memory) const;
 };

@@ -26,9 +26,7 @@ struct CausalConv1d {
     return contract(input("x", &Op::x, TypeClass::activation, "T,C"),
                     input("weight", &Op::weight, TypeClass::parameter, "C,W"),
                     pooled(may_be_empty(updated("state", &Op::state, TypeClass::f32, "W-1,C"))),
-                    output("out", &Op::out, TypeClass::activation, "T,C"),
-                    optional_input("seq_starts", &Op::seq_starts, TypeClass::i32, "B1"),
-                    optional_input("slots", &Op::slots, TypeClass::i32, "B"),
+                    output("out", &Op::out, TypeClass::activation, "T,C"), sequence_inputs<Op>(),
                     optional_input("save_at", &Op::save_at, TypeClass::i32, "N"),
                     may_be_absent(may_be_empty(updated("saved", &Op::saved, TypeClass::f32, "N,W-1,C"))));
   }

@@ -46,9 +46,7 @@ struct DeltaStep {
                     input("norm_weight", &Op::norm_weight, TypeClass::parameter, "Dv"),
                     pooled(may_be_empty(updated("conv_state", &Op::conv_state, TypeClass::f32, "W-1,C"))),
                     pooled(updated("state", &Op::state, TypeClass::f32, "Hv,Dv,Dk")),
-                    output("out", &Op::out, TypeClass::activation, "T,Hv,Dv"),
-                    optional_input("seq_starts", &Op::seq_starts, TypeClass::i32, "B1"),
-                    optional_input("slots", &Op::slots, TypeClass::i32, "B"),
+                    output("out", &Op::out, TypeClass::activation, "T,Hv,Dv"), sequence_inputs<Op>(),
                     attribute("qk_eps", &Op::qk_eps, "added to the sum of squares of a query or key"),
                     attribute("eps", &Op::eps, "added to the mean square of an output head"));
   }

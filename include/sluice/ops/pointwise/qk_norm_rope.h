@@ -24,14 +24,24 @@ struct QkNormRope {
   template <class Op>
   static constexpr auto fields() {
     return contract(updated("q", &Op::q, TypeClass::activation, "T,H,D"),
-                    updated("k", &Op::k, TypeClass::activation, "T,KH,D"),
-                    input("q_weight", &Op::q_weight, TypeClass::parameter, "D"),
+                    updated("k", &Op::k, TypeClass::activation, "T,KH,D"), parameters<Op>(),
+                    attributes<Op>());
+  }
+
+  // Those of the ops that append to a cache what this one turned, too.
+  template <class Op>
+  static constexpr auto parameters() {
+    return contract(input("q_weight", &Op::q_weight, TypeClass::parameter, "D"),
                     input("k_weight", &Op::k_weight, TypeClass::parameter, "D"),
                     input("inv_freq", &Op::inv_freq, TypeClass::f32, "M"),
-                    input("positions", &Op::positions, TypeClass::i32, "T"),
-                    attribute("eps", &Op::eps, "added to the mean square"),
+                    input("positions", &Op::positions, TypeClass::i32, "T"));
+  }
+  template <class Op>
+  static constexpr auto attributes() {
+    return contract(attribute("eps", &Op::eps, "added to the mean square"),
                     optional_attribute("mscale", &Op::mscale, "factor on cos and sin"));
   }
+
   void check_limits(const Dims& dims, bool host_memory) const;
 };
 
