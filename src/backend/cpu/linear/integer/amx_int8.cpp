@@ -11,7 +11,7 @@ namespace sluice::backend::cpu::linear::integer::amx {
 
 namespace {
 
-// The digits of sixteen integers, of the even or the odd ones of sixteen pairs.
+// The digits of sixteen integers: the even or the odd ones of sixteen pairs.
 SLUICE_AMX inline void split(__m512i pairs, bool odd, std::uint8_t* high, std::uint8_t* low) {
   const __m512i q = odd ? _mm512_srai_epi32(pairs, 16) : _mm512_srai_epi32(_mm512_slli_epi32(pairs, 16), 16);
   const __m512i top =
@@ -21,7 +21,7 @@ SLUICE_AMX inline void split(__m512i pairs, bool odd, std::uint8_t* high, std::u
   _mm_storeu_si128(reinterpret_cast<__m128i*>(low), _mm512_cvtepi32_epi8(rest));
 }
 
-// One step of some rows as the codes lie: the even columns, then the odd ones.
+// One step of some rows in the order of the codes: the even columns, then the odd ones.
 SLUICE_AMX inline void split_step(const PlainRow* rows, std::int64_t count, std::int64_t at,
                                   std::int64_t step, std::uint8_t (&digits)[2][kTokens][64]) {
   for (std::int64_t t = 0; t < count; ++t)
@@ -32,7 +32,7 @@ SLUICE_AMX inline void split_step(const PlainRow* rows, std::int64_t count, std:
     }
 }
 
-// Scales, then sums, of each group those of `width` tokens.
+// Packs scales, then sums: for each group those of `width` tokens.
 void pack_groups(const MatrixFormat& format, const PlainRow* rows, std::int64_t count, std::int64_t width,
                  float* scales) {
   float* sums = scales + format.groups() * width;

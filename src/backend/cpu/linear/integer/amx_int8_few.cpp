@@ -1,5 +1,5 @@
-// Five to eight tokens: a tile of sums has the columns [digit][token], so that a tile of codes is multiplied
-// once. Bound by reading the weights.
+// Five to eight tokens: a tile of sums has the columns [digit][token], so a tile of codes is multiplied once.
+// Limited by reading the weights.
 #include <cstring>
 
 #include "backend/cpu/linear/integer/amx_int8_tile.h"
@@ -16,7 +16,7 @@ struct Packed {
   const float* sums;
 };
 
-// A group's sums of all rows.
+// Adds a group's sums for all rows.
 SLUICE_AMX inline void add_group(const Product& p, const Packed& x, std::int64_t group,
                                  const std::int32_t (*sums)[kTokens], float (*acc)[kChains][kFew]) {
   const __m256 x_scales = _mm256_loadu_ps(x.scales + group * kFew);
@@ -64,7 +64,7 @@ SLUICE_AMX void multiply(const Product& p, std::int64_t tokens, Scratch& scratch
     _tile_stored(0, sums[0], 64);
     _tile_stored(1, sums[16], 64);
     simd::order_memory();
-    // The sums before these have long arrived.
+    // The previous group's sums have been stored long before.
     if (group > 0) add_group(p, x, group - 1, scratch.sums[(group - 1) % 2][0], acc);
   }
   add_group(p, x, groups - 1, scratch.sums[(groups - 1) % 2][0], acc);

@@ -1,4 +1,4 @@
-// Any number of tokens, sixteen to a tile. Bound by the sums, which must be scaled group by group.
+// Any number of tokens, sixteen per tile. Limited by the sums, which must be scaled group by group.
 #include <cstring>
 
 #include "backend/cpu/linear/integer/amx_int8_tile.h"
@@ -10,13 +10,13 @@ namespace sluice::backend::cpu::linear::integer::amx {
 
 namespace {
 
-// Tiles 0 to 3 are the sums, by digit and rows, 4 and 5 the codes, 6 and 7 the digits of x.
+// Tiles 0 to 3 are the sums, by digit and rows; 4 and 5 the codes; 6 and 7 the digits of x.
 SLUICE_AMX inline void load_codes(const std::uint8_t (*codes)[16][64]) {
   _tile_loadd(4, codes[0], 64);
   _tile_loadd(5, codes[1], 64);
 }
 
-// A group's sums of one tile of tokens.
+// A group's sums for one tile of tokens.
 template <int kStep, int kSteps>
 SLUICE_AMX inline void sum_group(const std::uint8_t (*codes)[kRows / 16][16][64], const std::byte* x,
                                  std::int32_t (*sums)[kRows][kTokens]) {
@@ -52,7 +52,7 @@ class ManyTokens {
       std::memset(scratch_.acc[chain], 0, to_size(tiles_) * sizeof(scratch_.acc[0][0]));
     unpack_group<kStep, kSteps>(0, scratch_.codes[0]);
     std::int64_t done = 0;
-    // Chain by chain, so that one set of sums stays in the first-level cache.
+    // Chain by chain, so that one set of accumulators stays in the first-level cache.
     for (std::int64_t i = 0, g = 0; i < groups; ++i) {
       const std::int64_t next = g + kChains < groups ? g + kChains : g % kChains + 1;
       if (i + 1 < groups) unpack_group<kStep, kSteps>(next, scratch_.codes[(i + 1) % 2]);
@@ -63,7 +63,7 @@ class ManyTokens {
       for (std::int64_t t = 0; t < tiles_; ++t, ++done) {
         sum_group<kStep, kSteps>(scratch_.codes[i % 2], x + t * tile_bytes_, scratch_.sums[done % 2]);
         simd::order_memory();
-        // The sums before these have long arrived.
+        // The previous sums have been stored long before.
         if (done > 0) add_group(waiting_group_, waiting_tile_, scratch_.sums[(done - 1) % 2]);
         waiting_group_ = g;
         waiting_tile_ = t;
@@ -123,7 +123,7 @@ class ManyTokens {
   Scratch& scratch_;
   RowAddresses rows_;
   std::int64_t tile_bytes_;
-  std::int64_t waiting_group_ = 0;  // whose sums are stored, not yet added
+  std::int64_t waiting_group_ = 0;  // whose sums are stored but not yet added
   std::int64_t waiting_tile_ = 0;
 };
 

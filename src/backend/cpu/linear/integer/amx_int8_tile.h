@@ -1,4 +1,4 @@
-// What the kernels for matrix units share.
+// What the AMX kernels share.
 #pragma once
 
 #include "backend/cpu/simd/matrix_units.h"
@@ -16,7 +16,7 @@
 
 namespace sluice::backend::cpu::linear::integer::amx {
 
-// Elements of a row that one multiplication of tiles takes.
+// Elements of a row per tile product.
 inline std::int64_t step_elements(const MatrixFormat& format) {
   return std::min<std::int64_t>(64, format.group_size);
 }
@@ -29,7 +29,7 @@ struct RowAddresses {
   }
 };
 
-// Packed codes of kRows rows as bytes: the even columns, then the odd ones.
+// Unpacks the codes of kRows rows to bytes: the even columns, then the odd ones.
 template <int kStep>
 SLUICE_AMX inline void unpack(const RowAddresses& rows, std::int64_t at, std::uint8_t (*codes)[16][64]) {
   const __m512i low = _mm512_set1_epi8(15);
@@ -54,7 +54,7 @@ SLUICE_AMX inline void unpack(const RowAddresses& rows, std::int64_t at, std::ui
   }
 }
 
-// Part `part` of `parts` of the rows that come next.
+// Prefetches part `part` of `parts` of the following rows.
 SLUICE_AMX inline void prefetch_next(const Product& p, const RowAddresses& rows, std::int64_t part,
                                      std::int64_t parts) {
   const std::int64_t bytes = kRows * p.format.row_bytes;

@@ -15,12 +15,12 @@ constexpr unsigned long kHasDots = 1UL << 20;      // HWCAP_ASIMDDP
 constexpr unsigned long kHasMatrices = 1UL << 13;  // HWCAP2_I8MM
 constexpr std::int64_t kVector = 16;               // bytes
 
-// Sixteen bytes of codes are 32 of 4 bits, the even ones and the odd ones, or sixteen of 8 bits; behind one
-// another lie their high digits and their low ones.
+// Sixteen bytes of codes contain 32 codes of 4 bits, the even ones and the odd ones, or sixteen of 8 bits.
+// Their integers' high digits are followed by the low digits.
 template <int kBits>
 constexpr std::int64_t kCodes = kVector * 8 / kBits;
 
-// The digits of every kStep-th of integers from `from` on, up to sixteen.
+// The digits of up to sixteen integers from `from` on, `step` apart.
 void split(const std::int16_t* from, std::int64_t step, std::int8_t* high, std::int8_t* low) {
   for (std::int64_t i = 0; i < kVector; ++i) {
     const int q = from[i * step];
@@ -37,13 +37,13 @@ inline uint8x16_t codes_at(const std::byte* from) {
   return vld1q_u8(reinterpret_cast<const std::uint8_t*>(from));
 }
 
-// The sums of two digits.
+// The sums for both digits.
 struct DigitSums {
   int32x4_t high;
   int32x4_t low;
 };
 
-// Group g's exact sums of four rows join the sum of every fourth group.
+// Adds group g's exact sums of four rows to the sum of every fourth group.
 inline float32x4_t add_group(float32x4_t sum, const DigitSums& digits, const Product& product, const Row& x,
                              std::int64_t g) {
   const int32x4_t dot = vaddq_s32(vshlq_n_s32(digits.high, kDigitBits), digits.low);
@@ -56,7 +56,7 @@ inline int32x4_t sums_of(const int32x4_t (&rows)[kRows]) {
   return vpaddq_s32(vpaddq_s32(rows[0], rows[1]), vpaddq_s32(rows[2], rows[3]));
 }
 
-// A group of four rows of 4-bit codes times one token by dot products.
+// One group of four rows of 4-bit codes times one token, with dot products.
 struct Dots {
   static constexpr int kBits = 4;
   __attribute__((target("arch=armv8.2-a+crypto+dotprod"))) static void sum(
@@ -78,7 +78,7 @@ struct Dots {
   }
 };
 
-// The same by products of two rows, eight codes of each, with both digits of eight numbers.
+// The same with products of two rows, eight codes of each, with both digits of eight numbers.
 struct ByteMatrices {
   static constexpr int kBits = 4;
   __attribute__((target("arch=armv8.2-a+crypto+i8mm"))) static void sum(const std::byte* const (&rows)[kRows],
@@ -145,7 +145,7 @@ void multiply_by(const Product& product, const Row* x, std::int64_t tokens, floa
       at[r] = product.rows[r] + g * group_bytes;
       __builtin_prefetch(at[r] + format.row_bytes * kRows);
     }
-    // The codes stay in the first-level cache while the tokens pass by.
+    // The codes stay in the first-level cache for all tokens.
     for (std::int64_t t = 0; t < tokens; ++t) {
       DigitSums digits;
       Sums::sum(at, group_bytes / kVector, x[t].digits + 2 * g * format.group_size, digits.high, digits.low);

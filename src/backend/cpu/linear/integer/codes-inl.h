@@ -1,10 +1,9 @@
-// Packed codes of any width as words of sixteen bits, in the order of the columns. Included once per
-// instruction set.
+// Packed codes of any width as 16-bit words, in the order of the columns. Included once per instruction set.
 //
-// Eight codes are as many bytes as a code has bits, and no code reaches over more than two bytes, nor do two
-// of 5 or 6 bits or four of 3. So a shuffle brings the two bytes of one or more codes into their word, a
-// multiplication moves them to the top of it, and shifts move them down. Which bytes and by how much is all
-// that differs from width to width.
+// Eight codes occupy as many bytes as a code has bits, and no code spans more than two bytes, nor do two
+// codes of 5 or 6 bits or four of 3. So a shuffle moves the two bytes of one or more codes into their word, a
+// multiplication moves the codes to the top of it, and shifts move them down. Widths differ only in which
+// bytes and by how much.
 #if defined(SLUICE_BACKEND_CPU_INTEGER_CODES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SLUICE_BACKEND_CPU_INTEGER_CODES_INL_H_
 #undef SLUICE_BACKEND_CPU_INTEGER_CODES_INL_H_
@@ -37,14 +36,14 @@ using ShortVec = hn::Vec<ShortTag>;
 using HalfTag = hn::RebindToUnsigned<ShortTag>;
 using HalfVec = hn::Vec<HalfTag>;
 
-constexpr int kBlocks = to_int(kLanes) / 4;  // of sixteen bytes in a vector
-constexpr std::int64_t kWords = 2 * kLanes;  // of a vector
-// Bytes behind its codes that unpacking a vector may read at most.
+constexpr int kBlocks = to_int(kLanes) / 4;  // 16-byte blocks per vector
+constexpr std::int64_t kWords = 2 * kLanes;  // per vector
+// Maximum number of bytes after its codes that unpacking a vector may read.
 constexpr std::int64_t kReadPast = HWY_TARGET == HWY_AVX3_DL ? 24 : 16;
 
-// Which bytes are brought into a word that holds kSlots neighbouring codes, and what moves those to its top.
-// A vector of two blocks that are loaded apart may instead be loaded at once from as many bytes before them
-// as have the first block end where the second begins.
+// Which bytes are moved into a word with kSlots neighbouring codes, and the factors that move the codes to
+// its top. Two blocks that would be loaded separately can also be loaded at once, from so many bytes earlier
+// that the first block ends where the second one begins.
 template <int kBits, int kSlots, bool kFromBefore = false>
 struct CodeShuffle {
   static constexpr int kBlockBytes = kBits * kSlots;
@@ -64,7 +63,7 @@ struct CodeShuffle {
   }
 };
 
-// Words that hold kSlots codes each at their top. Holds in registers what bringing them there takes.
+// Makes words with kSlots codes each at their top. Keeps the shuffle and the factors in registers.
 template <int kBits, int kSlots>
 class Mover {
  public:
@@ -74,7 +73,7 @@ class Mover {
     factors_ = hn::Load(HalfTag(), kShuffle.factors);
   }
 
-  // kWords of them from `at` on. Where `inside`, the sixteen bytes before `at` may be read.
+  // kWords of them from `at` on. If `inside`, the sixteen bytes before `at` may be read.
   HWY_INLINE HalfVec operator()(const std::byte* at, bool inside = false) const {
     if (kShuffle.kBefore > 0 && inside) {
       const auto* from = reinterpret_cast<const std::uint8_t*>(at) - kShuffle.kBefore;
@@ -115,10 +114,10 @@ class Mover {
   HalfVec factors_;
 };
 
-// What is multiplied: the codes themselves, or kE2m1Bytes of them.
+// The multiplied numbers: the codes themselves, or kE2m1Bytes of them.
 enum class Levels { codes, e2m1 };
 
-// Codes that are alone in their words.
+// Codes in a word of their own.
 template <int kBits, Levels kLevels>
 class Unpacker {
  public:
@@ -150,12 +149,12 @@ struct ByteShuffle {
   }
 };
 
-// 64 codes as bytes: those of eight codes are brought into 64 bits, each shifts its own into its byte. Reads
-// whole vectors, of 32 bytes for up to 4 bits.
+// 64 codes as bytes: the bytes of eight codes are moved into 64 bits, and a shift per byte extracts its code.
+// Reads whole vectors, of 32 bytes for up to 4 bits.
 template <int kBits, Levels kLevels>
 HWY_INLINE HalfVec unpack_bytes(const std::byte* at) {
   static constexpr ByteShuffle<kBits> kShuffle;
-  // Masks that keep to the codes would make the loads slower.
+  // Masks that only read the codes would make the loads slower.
   __m512i all;
   if constexpr (kBits <= 4)
     all = _mm512_castsi256_si512(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(at)));
@@ -170,7 +169,7 @@ HWY_INLINE HalfVec unpack_bytes(const std::byte* at) {
 }
 #endif
 
-// sum += products of neighbours, somewhere in the same block.
+// sum += products of neighbours, at some position in the same block.
 HWY_INLINE IntVec add_products(IntVec sum, ShortVec a, ShortVec b) {
 #if defined(SLUICE_AVX_VNNI)
   return IntVec{_mm256_dpwssd_avx_epi32(sum.raw, a.raw, b.raw)};
@@ -184,7 +183,8 @@ HWY_INLINE IntVec add_products(IntVec sum, ShortVec a, ShortVec b) {
 }
 
 #if HWY_ARCH_X86
-// The same of bytes, those of `a` unsigned: in 32 bits with VNNI, otherwise in sixteen, which must do.
+// The same for bytes, those of `a` unsigned: sums have 32 bits with VNNI and otherwise 16, which must not
+// overflow.
 #if defined(SLUICE_AVX_VNNI) || HWY_TARGET == HWY_AVX3_DL
 constexpr bool kHasVnni = true;
 HWY_INLINE IntVec add_byte_products(IntVec sum, HalfVec a, ShortVec b) {

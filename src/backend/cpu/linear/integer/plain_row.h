@@ -1,4 +1,4 @@
-// A row of x as integers in the order of the columns, for kernels that pack or unpack by themselves.
+// A row of x as integers in the order of the columns, for kernels that reorder or unpack themselves.
 #pragma once
 
 #include <cstddef>
@@ -10,11 +10,11 @@ namespace sluice::backend::cpu::linear::integer {
 
 struct PlainRow {
   const std::int16_t* integers;
-  const float* scales;  // of the groups
+  const float* scales;  // per group
   const float* sums;
 };
 
-// Where these lie in one block of memory.
+// The layout of these in one block of memory.
 struct PlainRowLayout {
   std::int64_t scales_at;  // in bytes
   std::int64_t sums_at;

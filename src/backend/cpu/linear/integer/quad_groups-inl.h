@@ -1,4 +1,4 @@
-// Scales and biases of four rows of a weight, side by side. Included once per instruction set.
+// Scales and biases of four rows of a weight, interleaved. Included once per instruction set.
 #if defined(SLUICE_BACKEND_CPU_INTEGER_QUAD_GROUPS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SLUICE_BACKEND_CPU_INTEGER_QUAD_GROUPS_INL_H_
 #undef SLUICE_BACKEND_CPU_INTEGER_QUAD_GROUPS_INL_H_
@@ -12,11 +12,11 @@
 HWY_BEFORE_NAMESPACE();
 namespace sluice::backend::cpu::linear::integer::SLUICE_INTEGER_TARGET {
 
-constexpr int kQuad = kStreams;      // rows of a tile, and groups scaled at once
-constexpr float kE2m1Bias = -12.0f;  // of kE2m1Bytes, in their scales
+constexpr int kQuad = kStreams;      // rows per tile, and groups that are scaled at once
+constexpr float kE2m1Bias = -12.0f;  // of kE2m1Bytes, relative to their scales
 
 #if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
-// Sixteen bytes of each of four rows.
+// Loads sixteen bytes of each of four rows.
 HWY_INLINE __m512i load_four(const std::byte* const (&rows)[kQuad], std::int64_t at) {
   __m512i all = _mm512_castsi128_si512(_mm_loadu_si128(reinterpret_cast<const __m128i*>(rows[0] + at)));
   all = _mm512_inserti32x4(all, _mm_loadu_si128(reinterpret_cast<const __m128i*>(rows[1] + at)), 1);
@@ -40,7 +40,7 @@ HWY_INLINE void read_bf16_quad(const std::byte* const (&rows)[kQuad], std::int64
   }
 }
 #elif HWY_TARGET == HWY_AVX2
-// Eight groups of BF16 numbers at a time, each number behind a zero as the upper half of a float.
+// Eight groups of BF16 numbers at a time; a zero below each number makes it a float.
 HWY_INLINE void read_bf16_quad(const std::byte* const (&rows)[kQuad], std::int64_t groups,
                                float* HWY_RESTRICT to) {
   const __m256i zero = _mm256_setzero_si256();
@@ -63,7 +63,7 @@ HWY_INLINE void read_bf16_quad(const std::byte* const (&rows)[kQuad], std::int64
   }
 }
 #else
-// Eight groups of BF16 numbers at a time, each number behind a zero as the upper half of a float.
+// Eight groups of BF16 numbers at a time; a zero below each number makes it a float.
 HWY_INLINE void read_bf16_quad(const std::byte* const (&rows)[kQuad], std::int64_t groups,
                                float* HWY_RESTRICT to) {
   const hn::Full128<std::uint16_t> d;
@@ -90,7 +90,7 @@ HWY_INLINE void read_bf16_quad(const std::byte* const (&rows)[kQuad], std::int64
 }
 #endif
 
-// Scales or biases of four rows, [group][row], zeros up to whole quads.
+// Scales or biases of four rows, [group][row], padded with zeros to whole quads.
 HWY_INLINE void read_quad(const std::byte* const (&rows)[kQuad], ScaleType type, std::int64_t groups,
                           float* HWY_RESTRICT line, float* HWY_RESTRICT to) {
   if (type == ScaleType::bf16 && groups % 8 == 0) return read_bf16_quad(rows, groups, to);
@@ -103,8 +103,9 @@ HWY_INLINE void read_quad(const std::byte* const (&rows)[kQuad], ScaleType type,
                           to + 4 * g);
 }
 
-// Half the scales of a byte each of four rows, eight groups at a time, which are brought side by side before
-// they become floats. False where one is NaN, negative or E8M0's lowest, which this does not know.
+// Half of the one-byte scales of four rows, eight groups at a time, which are interleaved before they are
+// converted to floats. Returns false if one is NaN, negative or E8M0's lowest, which this code does not
+// handle.
 HWY_INLINE bool read_half_byte_quad(const std::byte* const (&rows)[kQuad], ScaleType type,
                                     std::int64_t groups, float* HWY_RESTRICT to) {
   const bool power = type == ScaleType::e8m0;

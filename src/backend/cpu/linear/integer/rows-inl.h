@@ -1,9 +1,9 @@
 // Rows of activations as integers. Included once per instruction set.
 //
-// A group of x, as long as the weight's groups, becomes one scale and integers of fifteen bits: scale =
-// largest magnitude / kLargestInteger, q = x / scale to the nearest. Fifteen bits are two digits of a byte
-// for matrix units that multiply bytes, exact whatever computes them, and cost no more than eight where
-// reading the weights takes the time: the error is 4e-5 of x where eight bits leave 6e-3.
+// A group of x, as long as the weight's groups, becomes one scale and 15-bit integers: scale = largest
+// magnitude / kLargestInteger, q = x / scale, rounded to nearest. Fifteen bits are two byte-sized digits for
+// instructions that multiply bytes, exact in every implementation, and cost no more than eight bits where
+// reading the weights dominates: the relative error is 4e-5 where eight bits give 6e-3.
 #if defined(SLUICE_BACKEND_CPU_INTEGER_ROWS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SLUICE_BACKEND_CPU_INTEGER_ROWS_INL_H_
 #undef SLUICE_BACKEND_CPU_INTEGER_ROWS_INL_H_
@@ -22,14 +22,14 @@ namespace sluice::backend::cpu::linear::integer::SLUICE_INTEGER_TARGET {
 
 using namespace simd::HWY_NAMESPACE;
 
-// One group. Groups too small to divide by become zero; a group with a NaN or an infinity becomes NaN.
+// Rounds one group. Groups too small to divide by become zero; a group with a NaN or an infinity becomes NaN.
 HWY_INLINE void round_group(const float* HWY_RESTRICT x, std::int64_t size, std::int16_t* HWY_RESTRICT q,
                             float& scale, float& sum) {
-  const hn::CappedTag<float, 16> d;  // no wider than the smallest group
+  const hn::CappedTag<float, 16> d;  // not wider than the smallest group
   const hn::RebindToSigned<decltype(d)> di;
   const hn::Rebind<std::int16_t, decltype(d)> d16;
   const std::int64_t lanes = hn::Lanes(d);
-  // As integers magnitudes are in order, and NaN is above infinity.
+  // As integers, magnitudes have the same order, and NaN is above infinity.
   auto top = hn::Zero(di);
   for (std::int64_t i = 0; i < size; i += lanes)
     top = hn::Max(top, hn::BitCast(di, hn::Abs(hn::LoadU(d, x + i))));
