@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "json.h"
 #include "sluice/error.h"
 
 namespace sluice::cli::chat {
@@ -83,7 +84,7 @@ void Conversation::set_messages(nlohmann::ordered_json messages) {
 }
 
 std::string Conversation::render() const {
-  return engine_.render_chat(messages_.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  return engine_.render_chat(dump(messages_));
 }
 
 Answer Conversation::answer(const GenerateOptions& options, const Show& show) {

@@ -239,7 +239,7 @@ void add_bench(Parser& parser) {
   auto ops = std::make_shared<bool>(false);
   auto trace = std::make_shared<std::int64_t>(0);
   Command command = parser.add("bench", "Measure speed as a fraction of this machine's own peak");
-  command.option("MODEL", model->model.model, "A checkpoint folder, or a name that 'sluice list' shows");
+  command.option("MODEL", model->model.model, options::kModelMeaning);
   command.option("--geometry", model->geometry,
                  "Random weights in the shape of a known model: qwen3.6-35b-a3b:layers=8,experts=64");
   command.option("--bits", model->bits, "Bits per random weight", {2, 16});

@@ -2,9 +2,9 @@
 #include <fmt/core.h>
 
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "commands/commands.h"
+#include "json.h"
 #include "server/client.h"
 #include "sluice/error.h"
 #include "sluice/remembered_prompts.h"
@@ -14,8 +14,6 @@
 namespace sluice::cli::commands {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct CacheArguments {
   std::string action = "list";

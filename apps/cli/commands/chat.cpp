@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "chat/conversation.h"
@@ -12,6 +11,7 @@
 #include "chat/wrapping_printer.h"
 #include "commands/commands.h"
 #include "commands/remote.h"
+#include "json.h"
 #include "options/cache_disk.h"
 #include "options/generation.h"
 #include "options/input.h"
@@ -205,14 +205,14 @@ class Chat {
   }
 
   void save(const std::string& file) {
-    const nlohmann::ordered_json all{{"model", options_.model.model}, {"messages", conversation_.messages()}};
-    terminal::write_file(file, all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+    const Json all{{"model", options_.model.model}, {"messages", conversation_.messages()}};
+    terminal::write_file(file, dump(all, 2) + "\n");
   }
 
   void load(const std::string& file) {
     if (file.empty()) throw Error(ErrorKind::input, "/load needs a file name");
-    auto all = nlohmann::ordered_json::parse(options::read_input(file), nullptr, false);
-    if (all.is_object() && all.contains("messages")) all = nlohmann::ordered_json(all["messages"]);
+    auto all = Json::parse(options::read_input(file), nullptr, false);
+    if (all.is_object() && all.contains("messages")) all = Json(all["messages"]);
     if (!all.is_array()) throw Error(ErrorKind::input, fmt::format("'{}' contains no conversation", file));
     conversation_.set_messages(std::move(all));
     say(fmt::format("[{} messages]", conversation_.messages().size()));

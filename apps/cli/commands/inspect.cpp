@@ -1,6 +1,7 @@
 // sluice inspect: the parts of a checkpoint and what running it requires.
 #include <fmt/format.h>
 
+#include <array>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -13,18 +14,21 @@ namespace sluice::cli::commands {
 
 namespace {
 
-std::string bytes(double n) {
-  const char* units[] = {"B", "KB", "MB", "GB", "TB"};
-  int unit = 0;
-  while (n >= 1000 && unit < 4) n /= 1000, ++unit;
-  return fmt::format("{:.{}f} {}", n, unit == 0 ? 0 : 2, units[unit]);
+// With the largest unit of which there is one: at most three digits before the point.
+std::string scaled(double n, const std::array<const char*, 5>& units) {
+  std::size_t unit = 0;
+  while (n >= 1000 && unit + 1 < units.size()) n /= 1000, ++unit;
+  return fmt::format("{:.{}f}{}", n, unit == 0 ? 0 : 2, units[unit]);
 }
 
-std::string count(double n) {
-  const char* units[] = {"", " K", " M", " B", " T"};
-  int unit = 0;
-  while (n >= 1000 && unit < 4) n /= 1000, ++unit;
-  return fmt::format("{:.{}f}{}", n, unit == 0 ? 0 : 2, units[unit]);
+template <class T>
+std::string bytes(T n) {
+  return scaled(static_cast<double>(n), {" B", " KB", " MB", " GB", " TB"});
+}
+
+template <class T>
+std::string count(T n) {
+  return scaled(static_cast<double>(n), {"", " K", " M", " B", " T"});
 }
 
 void print_summary(const ModelSummary& m) {
@@ -60,21 +64,17 @@ void run(options::Model& model, bool json) {
              m.linear_layers, m.hidden, m.vocab);
   if (m.experts > 0)
     fmt::print("experts           {} per layer, {} per token\n", m.experts, m.experts_per_token);
-  fmt::print("parameters        {}, {} active per token\n", count(static_cast<double>(m.parameters)),
-             count(static_cast<double>(m.active_parameters)));
-  fmt::print("weights           {}, {} read per token\n", bytes(static_cast<double>(m.weight_bytes)),
-             bytes(static_cast<double>(m.bytes_per_token)));
+  fmt::print("parameters        {}, {} active per token\n", count(m.parameters), count(m.active_parameters));
+  fmt::print("weights           {}, {} read per token\n", bytes(m.weight_bytes), bytes(m.bytes_per_token));
   fmt::print("formats           {}\n", terminal::printable(fmt::format("{}", fmt::join(m.formats, ", "))));
   for (const auto& part : m.parts)
-    fmt::print("  {:18} {:>10} parameters {:>10}\n", name(part.kind),
-               count(static_cast<double>(part.parameters)), bytes(static_cast<double>(part.bytes)));
-  fmt::print("context           up to {} tokens: {} + {} per token\n", m.max_positions,
-             bytes(static_cast<double>(m.state_bytes)),
-             bytes(static_cast<double>(m.cache_bytes_per_position)));
+    fmt::print("  {:18} {:>10} parameters {:>10}\n", name(part.kind), count(part.parameters),
+               bytes(part.bytes));
+  fmt::print("context           up to {} tokens: {} + {} per token\n", m.max_positions, bytes(m.state_bytes),
+             bytes(m.cache_bytes_per_position));
   for (const std::int64_t length : {4096, 32768, 262144})
     if (length <= m.max_positions)
-      fmt::print("  {:>7} tokens    {:>10}\n", length,
-                 bytes(static_cast<double>(engine->session_bytes(length))));
+      fmt::print("  {:>7} tokens    {:>10}\n", length, bytes(engine->session_bytes(length)));
 }
 
 }  // namespace
@@ -83,7 +83,7 @@ void add_inspect(Parser& parser) {
   auto model = std::make_shared<options::Model>();
   auto json = std::make_shared<bool>(false);
   Command command = parser.add("inspect", "Show what a checkpoint contains and how much memory it needs");
-  command.required("MODEL", model->model, "A checkpoint folder, or a name that 'sluice list' shows");
+  command.required("MODEL", model->model, options::kModelMeaning);
   options::add_cache(command, model->kv);
   command.flag("--json", *json, options::kJsonMeaning);
   command.example("sluice inspect delta-story", "show the bundled model");

@@ -40,7 +40,7 @@ void run(LogitsArguments& options) {
 void add_logits(Parser& parser) {
   auto options = std::make_shared<LogitsArguments>();
   Command command = parser.add("logits", "Write the logits of given token ids to a safetensors file");
-  command.required("MODEL", options->model.model, "A checkpoint folder, or a name that 'sluice list' shows");
+  command.required("MODEL", options->model.model, options::kModelMeaning);
   command.required("--tokens", options->tokens, "Token ids: 1,2,3 or @FILE");
   command.option("--greedy", options->greedy, "Then choose this many tokens greedily, one step at a time",
                  {0, 1 << 30});

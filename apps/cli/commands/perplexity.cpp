@@ -94,7 +94,7 @@ void run(PerplexityArguments& options) {
 void add_perplexity(Parser& parser) {
   auto options = std::make_shared<PerplexityArguments>();
   Command command = parser.add("perplexity", "Measure how well a model predicts a text");
-  command.required("MODEL", options->model.model, "A checkpoint folder, or a name that 'sluice list' shows");
+  command.required("MODEL", options->model.model, options::kModelMeaning);
   command.required("FILE", options->file,
                    "A text file, or - for standard input; a line <|endoftext|> separates documents");
   command.option("--ctx", options->windows.context,

@@ -231,7 +231,7 @@ void add_plan(Parser& parser) {
   auto plan = std::make_shared<PlanCommand>();
   Command command =
       parser.add("plan", "Show where a model fits, with how long a context, and its speed limit");
-  command.option("MODEL", plan->model.model, "A checkpoint folder, or a name that 'sluice list' shows");
+  command.option("MODEL", plan->model.model, options::kModelMeaning);
   command.option("--geometry", plan->geometry,
                  "The shape of a known model, instead of a checkpoint: qwen3.6-35b-a3b");
   command.option("--bits", plan->bits, "Bits per weight of --geometry", {2, 16});

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include "chat/line_reader.h"
+#include "json.h"
 #include "server/client.h"
 #include "sluice/error.h"
 #include "terminal/output.h"
@@ -12,12 +13,6 @@
 namespace sluice::cli::commands {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
-
-std::string dump(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
 
 // The text of a chunk of either protocol.
 std::string text_of(const std::string& data) {

@@ -1,15 +1,15 @@
 // sluice run: continues or answers a prompt.
 #include <fmt/core.h>
 #include <sys/resource.h>
-#include <optional>
 
 #include <memory>
-#include <nlohmann/json.hpp>
+#include <optional>
 
 #include "chat/responder.h"
 #include "commands/commands.h"
 #include "commands/experts_map.h"
 #include "commands/remote.h"
+#include "json.h"
 #include "options/answer.h"
 #include "options/cache_disk.h"
 #include "options/generation.h"
@@ -75,10 +75,8 @@ Prompt make_prompt(const Engine& engine, const RunArguments& options, const std:
     return {"", options::parse_tokens(options.prompt_tokens, "--prompt-tokens"), "", true};
   const bool story = options.model.bundled() && text.starts_with(kDefaultPrompt) && !options.answer.given();
   if (options.raw || story || !engine.has_chat_template()) return {text, engine.encode(text, true), "", true};
-  const nlohmann::ordered_json messages{{{"role", "user"}, {"content", text}}};
-  const std::string rendered =
-      engine.render_chat(messages.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), true,
-                         options.answer.template_variables());
+  const Json messages{{{"role", "user"}, {"content", text}}};
+  const std::string rendered = engine.render_chat(dump(messages), true, options.answer.template_variables());
   return {text, engine.encode(rendered), rendered, false};
 }
 
@@ -104,7 +102,7 @@ void print_experts(const ExpertUsage& usage, double tokens) {
       usage.unused, static_cast<double>(usage.bytes_read) / 1e6 / tokens, usage.wait_seconds, usage.reader);
 }
 
-nlohmann::ordered_json to_json(const ExpertUsage& usage) {
+Json to_json(const ExpertUsage& usage) {
   return {{"slots", usage.slots},
           {"hits", usage.hits},
           {"misses", usage.misses},
@@ -114,7 +112,7 @@ nlohmann::ordered_json to_json(const ExpertUsage& usage) {
           {"wait_seconds", usage.wait_seconds}};
 }
 
-nlohmann::ordered_json to_json(const GenerateResult& result) {
+Json to_json(const GenerateResult& result) {
   return {{"text", result.text},
           {"ids", result.ids},
           {"finish_reason", name_of(result.reason)},
@@ -185,7 +183,7 @@ void run(RunArguments& options) {
   begin();
   const ExpertUsage experts = expert_usage(*engine);
   if (options.json) {
-    nlohmann::ordered_json json{{"model", options.model.model}, {"seed", generation.sampling.seed}};
+    Json json{{"model", options.model.model}, {"seed", generation.sampling.seed}};
     json.update(to_json(result));
     if (options.answer.given()) json["answer"] = options::answer_json(plan, result.text);
     json["peak_bytes"] = peak_bytes();

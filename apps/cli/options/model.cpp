@@ -39,7 +39,7 @@ std::optional<std::string> check_policy(const std::string& text) {
 }  // namespace
 
 void add_model(Command& command, std::string& value) {
-  command.option("-m,--model", value, "A checkpoint folder, or a name that 'sluice list' shows");
+  command.option("-m,--model", value, kModelMeaning);
 }
 
 void add_threads(Command& command, int& value) {

@@ -9,6 +9,7 @@
 namespace sluice::cli::options {
 
 inline constexpr const char* kDefaultModel = "delta-story";
+inline constexpr const char* kModelMeaning = "A checkpoint folder, or a name that 'sluice list' shows";
 
 struct Model {
   std::string model = kDefaultModel;

@@ -6,9 +6,9 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 #include <system_error>
 
+#include "json.h"
 #include "sluice/error.h"
 #include "terminal/terminal.h"
 
@@ -38,7 +38,7 @@ void guard_standard_streams() {
 }
 
 void print_json(const nlohmann::ordered_json& json) {
-  write(json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  write(dump(json, 2) + "\n");
 }
 
 void print_now(std::string_view text) {
