@@ -12,7 +12,7 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-ROOTS = ("include", "src", "python/src")  # the trees in which sub-folders are namespaces
+ROOTS = ("include", "src", "apps", "python/src")  # the trees in which sub-folders are namespaces
 HOMES = {
     "include/sluice": "sluice",
     "python/src": "sluice::python",
