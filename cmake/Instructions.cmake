@@ -1,8 +1,11 @@
 # The instructions that the compiler may use everywhere, and the instruction sets that kernels are compiled for.
 
-# The highest x86-64 level of this machine.
-function(sluice_own_level result)
+# The highest x86-64 level of this machine, and the definition that keeps Highway from compiling kernels for other
+# instruction sets: nothing above the level, or AVX3_DL as the baseline. The latter is not left to Highway, which in some
+# versions requires AVX-VNNI for it, an extension of AVX2 that some processors with AVX3_DL lack.
+function(sluice_own_level result definition)
   set(${result} x86-64-v2 PARENT_SCOPE)
+  set(${definition} PARENT_SCOPE)
   file(STRINGS /proc/cpuinfo line REGEX "^flags" LIMIT_COUNT 1)
   string(REGEX MATCHALL "[a-z0-9_]+" flags "${line}")
   foreach(name avx avx2 bmi1 bmi2 f16c fma abm movbe)
@@ -11,21 +14,33 @@ function(sluice_own_level result)
     endif()
   endforeach()
   set(${result} x86-64-v3 PARENT_SCOPE)
+  if(NOT avx512f IN_LIST flags)
+    set(${definition} HWY_COMPILE_ONLY_STATIC PARENT_SCOPE)
+  endif()
   foreach(name avx512f avx512bw avx512cd avx512dq avx512vl)
     if(NOT name IN_LIST flags)
       return()
     endif()
   endforeach()
   set(${result} x86-64-v4 PARENT_SCOPE)
+  set(${definition} HWY_COMPILE_ONLY_STATIC PARENT_SCOPE)
+  foreach(name vaes vpclmulqdq avx512vbmi avx512_vbmi2 avx512_vnni avx512_bitalg avx512_vpopcntdq)
+    if(NOT name IN_LIST flags)
+      return()
+    endif()
+  endforeach()
+  set(${definition} "HWY_BASELINE_TARGETS=(HWY_AVX3_DL|HWY_AVX3|HWY_AVX2|HWY_SSE4|HWY_SSSE3)" PARENT_SCOPE)
 endfunction()
 
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
-  # The oldest supported machine; kernels choose better instructions at run time. A native build starts from this machine's level
-  # instead, and Highway then compiles no kernel for a lower one.
+  # The oldest supported machine; kernels choose better instructions at run time. A native build has kernels for this machine's
+  # instructions alone.
   set(level x86-64-v2)
+  set(targets)
   if(SLUICE_NATIVE)
-    sluice_own_level(level)
+    sluice_own_level(level targets)
   endif()
+  target_compile_definitions(sluice_flags INTERFACE ${targets})
   target_compile_options(sluice_flags INTERFACE -march=${level} -maes -mpclmul)
 elseif(CMAKE_SYSTEM_PROCESSOR STREQUAL "aarch64")
   # The same flags as Highway's pragma for NEON: constructors that the compiler generates are outside the pragma, and GCC does not

@@ -33,9 +33,18 @@ bool has_avx_vnni() {
 #endif
 }
 
+// The machine's targets; a native build for AVX2, or for AVX-512 without VNNI, compiles no others.
+std::int64_t machine_targets() {
+#if defined(HWY_COMPILE_ONLY_STATIC)
+  return hwy::SupportedTargets() & HWY_STATIC_TARGET;
+#else
+  return hwy::SupportedTargets();
+#endif
+}
+
 bool has(Isa isa) {
-  // The machine's targets for which kernels were compiled: a native build has none below its own.
-  const std::int64_t targets = hwy::SupportedTargets() & (HWY_STATIC_TARGET | (HWY_STATIC_TARGET - 1));
+  // Those for which kernels were compiled: a native build has none below its own.
+  const std::int64_t targets = machine_targets() & (HWY_STATIC_TARGET | (HWY_STATIC_TARGET - 1));
   switch (isa) {
     case Isa::sse4:
       return (targets & HWY_SSE4) != 0;
@@ -81,7 +90,7 @@ Isa choose_isa(std::string_view name) {
 }
 
 std::int64_t highway_targets(Isa isa) {
-  std::int64_t targets = hwy::SupportedTargets();
+  std::int64_t targets = machine_targets();
   if (isa < Isa::avx512) targets &= ~(HWY_AVX3 | HWY_AVX3_DL);
   if (isa < Isa::avx2) targets &= ~HWY_AVX2;
   return targets;
