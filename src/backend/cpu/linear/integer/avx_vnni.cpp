@@ -11,6 +11,8 @@
 #include "backend/cpu/linear/integer/product.h"
 
 #if HWY_TARGET == HWY_AVX2 && !defined(__AVX512F__)
+#include "backend/cpu/linear/integer/direct_moved-inl.h"
+#include "backend/cpu/linear/integer/direct_stored-inl.h"
 #include "backend/cpu/linear/integer/driver-inl.h"
 #endif
 

@@ -69,56 +69,14 @@ struct ByteCodes : GroupShape<kGroupSize, 16> {
 };
 #endif
 
-template <int kBits, class F>
-HWY_INLINE void with_slots(std::int64_t group_size, F&& f) {
-  if (group_size == 32) return f(SlotCodes<kBits, 32>());
-  if (group_size == 64) return f(SlotCodes<kBits, 64>());
-  return f(SlotCodes<kBits, 128>());
-}
-
-// The same of codes that neither bytes nor words hold in whole numbers.
-template <int kBits, int kGroupSize>
+// Codes that neither bytes nor words hold in whole numbers.
+template <int kBits, int kGroupSize, Levels kLevels = Levels::codes>
 using AnyCodes =
 #if HWY_TARGET == HWY_AVX3_DL
-    ByteCodes<kBits, kGroupSize>;
+    ByteCodes<kBits, kGroupSize, kLevels>;
 #else
-    MovedCodes<kBits, kGroupSize>;
+    MovedCodes<kBits, kGroupSize, kLevels>;
 #endif
-template <int kBits, class F>
-HWY_INLINE void with_moved(std::int64_t group_size, F&& f) {
-  if (group_size == 32) return f(AnyCodes<kBits, 32>());
-  if (group_size == 64) return f(AnyCodes<kBits, 64>());
-  return f(AnyCodes<kBits, 128>());
-}
-
-// Calls f with the kind of codes `format` has.
-template <class F>
-HWY_INLINE void with_codes(const MatrixFormat& format, F&& f) {
-  switch (format.storage) {
-    case Storage::affine2:
-      if (!HWY_ARCH_X86 || format.group_size == 32) return with_moved<2>(format.group_size, f);
-      return format.group_size == 64 ? f(SlotCodes<2, 64>()) : f(SlotCodes<2, 128>());
-    case Storage::affine3:
-      return with_moved<3>(format.group_size, f);
-    case Storage::affine4:
-      return with_slots<4>(format.group_size, f);
-    case Storage::affine5:
-      return with_moved<5>(format.group_size, f);
-    case Storage::affine6:
-      return with_moved<6>(format.group_size, f);
-    case Storage::affine8:
-      return with_slots<8>(format.group_size, f);
-    default:
-      if (format.group_size == 32) return f(SlotCodes<4, 32, Levels::e2m1>());
-#if HWY_TARGET == HWY_AVX2
-      return f(SlotCodes<4, 16, Levels::e2m1>());
-#elif HWY_TARGET == HWY_AVX3_DL
-      return f(ByteCodes<4, 16, Levels::e2m1>());
-#else
-      return f(MovedCodes<4, 16, Levels::e2m1>());
-#endif
-  }
-}
 
 }  // namespace sluice::backend::cpu::linear::integer::SLUICE_INTEGER_TARGET
 HWY_AFTER_NAMESPACE();

@@ -198,9 +198,9 @@ class IntegerProduct {
   }
 
   // One operand times a few rows of x; results every kItemRows floats. `following` is what is read next.
-  template <class Codes>
   void multiply_few(const WeightStreams& streams, const WeightStreams& following, const std::byte* const* x,
                     std::int64_t tokens, const WorkerScratch& scratch, float* results) const {
+    const DirectProduct& product = direct_product(format());
     for (std::int64_t i = 0; i < streams.length(); ++i) {
       const StreamRows now = streams[i];
       const StreamRows ahead = streams.ahead(i, following);
@@ -219,21 +219,12 @@ class IntegerProduct {
         if (x_->by_bytes())
           multiply_bytes(quad, x + t, count, sums[0]);
         else
-          multiply_words<Codes>(quad, x + t, count, sums[0]);
+          product.multiply[count - 1](format(), quad, x + t, sums[0]);
         for (std::int64_t c = 0; c < count; ++c)
           for (int s = 0; s < kQuad; ++s)
             results[(t + c) * kItemRows + now.rows[s] - streams.row()] = sums[c][s];
       }
     }
-  }
-
-  template <class Codes>
-  void multiply_words(const QuadRows& rows, const std::byte* const* x, std::int64_t count,
-                      float* sums) const {
-    constexpr decltype(&multiply_integers<Codes, 1>) kByCount[] = {
-        multiply_integers<Codes, 1>, multiply_integers<Codes, 2>,
-        multiply_integers<Codes, std::min(3, kIntegerTokens)>, multiply_integers<Codes, kIntegerTokens>};
-    kByCount[count - 1](format(), rows, x, sums);
   }
 
   void multiply_bytes(const QuadRows& rows, const std::byte* const* x, std::int64_t count,
@@ -257,9 +248,7 @@ class IntegerProduct {
       for (std::int64_t j = 0; j < tokens; ++j) x[j] = x_->direct(bucket.rows[t + j] / op_->x_share);
       for (int i = 0; i < operands(); ++i) {
         const WeightStreams next = i + 1 == operands() ? following : streams(item, i + 1);
-        with_codes(format(), [&]<class Codes>(const Codes&) {
-          multiply_few<Codes>(streams(item, i), next, x, tokens, scratch, scratch.results[i]);
-        });
+        multiply_few(streams(item, i), next, x, tokens, scratch, scratch.results[i]);
       }
       store(scratch, bucket.rows + t, tokens, item);
     }

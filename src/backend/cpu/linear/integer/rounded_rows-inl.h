@@ -10,9 +10,10 @@
 
 #include "backend/cpu/linear/integer/amx_int8.h"
 #include "backend/cpu/linear/integer/arm_int8.h"
+#include "backend/cpu/linear/integer/direct-inl.h"
 #include "backend/cpu/linear/integer/panel_nibbles-inl.h"
 #include "backend/cpu/linear/integer/plain_row.h"
-#include "backend/cpu/linear/integer/tile-inl.h"
+#include "backend/cpu/linear/integer/rows-inl.h"
 #include "backend/cpu/runtime/row_walk.h"
 #include "base/integer_cast.h"
 #include "ops/overlap.h"
@@ -42,6 +43,25 @@ void round_byte_row(const MatrixFormat& format, const float* x, std::int16_t* in
     std::fill_n(sums + g * arm::kRows, arm::kRows, sum);
   }
   arm::split_digits(format, integers, to);
+}
+
+// A row of x for products of words or bytes in vectors. `integers` has room for the padded row.
+void round_direct_row(const MatrixFormat& format, const DirectProduct& product, const float* x,
+                      std::int16_t* integers, std::byte* to) {
+  const IntegerRowLayout layout(format);
+  auto* scales = reinterpret_cast<float*>(to + layout.scales_at);
+  auto* sums = reinterpret_cast<float*>(to + layout.sums_at);
+  std::memset(scales, 0, to_size(layout.bytes - layout.scales_at));
+  const std::int64_t size = format.group_size;
+  for (std::int64_t g = 0; g < format.groups(); ++g) {
+    float scale = 0;
+    float sum = 0;
+    round_group(x + g * size, size, integers + g * size, scale, sum);
+    for (int r = 0; r < kQuad; ++r) scales[g * kQuad + r] = scale, sums[g * kQuad + r] = sum;
+  }
+  const std::int64_t padded = layout.quads * kQuad * size;
+  std::fill(integers + format.columns, integers + padded, std::int16_t{0});
+  product.arrange(integers, padded, to);
 }
 
 // Several products of one input share them.
@@ -95,9 +115,7 @@ class RoundedRows {
       if (by_bytes_)
         round_byte_row(format_, row, integers, at_ + r * row_bytes_);
       else
-        with_codes(format_, [&]<class Codes>(const Codes&) {
-          arrange_integers<Codes>(format_, row, integers, at_ + r * row_bytes_);
-        });
+        round_direct_row(format_, direct_product(format_), row, integers, at_ + r * row_bytes_);
     }
   }
 

@@ -15,14 +15,11 @@
 #endif
 
 #include "backend/cpu/linear/integer/code_kinds-inl.h"
-#include "backend/cpu/linear/integer/quad_groups-inl.h"
-#include "backend/cpu/linear/integer/rows-inl.h"
+#include "backend/cpu/linear/integer/direct-inl.h"
 #include "base/integer_cast.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::backend::cpu::linear::integer::SLUICE_INTEGER_TARGET {
-
-constexpr int kIntegerTokens = kLanes >= 16 ? 4 : 2;  // of a register tile
 
 // Rows whose bytes are mixed before they are multiplied. With VNNI adding up costs less than reading digits
 // of x twice.
@@ -32,22 +29,6 @@ constexpr int kMixed = kHasVnni&& Codes::kGroupBlocks > 0 ? 1 : 2;
 // Bytes of a row of x for a column: its integer, or its digits for each of the mixed rows.
 template <class Codes>
 constexpr std::int64_t kColumnBytes = Codes::kByBytes ? 2 * kMixed<Codes> : 2;
-constexpr std::int64_t kMostColumnBytes = HWY_ARCH_X86 && HWY_TARGET != HWY_AVX3_DL ? 4 : 2;
-
-// A row of x: for each of the weight's vectors the integers as its slots, or the high digits as its slots and
-// then the low ones, of each first those that meet the first mixture of two rows; behind all for each group
-// its scale four times, then for each group its sum four times. Groups that fill up a quad are zeros.
-struct IntegerRowLayout {
-  std::int64_t quads = 0;
-  std::int64_t scales_at = 0;  // in bytes
-  std::int64_t sums_at = 0;
-  std::int64_t bytes = 0;
-  explicit IntegerRowLayout(const MatrixFormat& format)
-      : quads((format.groups() + kQuad - 1) / kQuad),
-        scales_at(quads * kQuad * format.group_size * kMostColumnBytes),
-        sums_at(scales_at + quads * 16 * 4),
-        bytes(round_up(sums_at + quads * 16 * 4, 64)) {}
-};
 
 // The codes of slot k in their bytes or words.
 template <class Codes, int k>
@@ -264,24 +245,10 @@ HWY_INLINE void multiply_words(const std::byte* const (&rows)[kQuad], bool first
   }
 }
 
-// `q` has room for the padded row.
+// Some integers of x, whole quads of groups, as the codes lie.
 template <class Codes>
-void arrange_integers(const MatrixFormat& format, const float* HWY_RESTRICT row, std::int16_t* HWY_RESTRICT q,
-                      std::byte* to) {
-  const IntegerRowLayout layout(format);
-  auto* scales = reinterpret_cast<float*>(to + layout.scales_at);
-  auto* sums = reinterpret_cast<float*>(to + layout.sums_at);
-  std::memset(scales, 0, to_size(layout.bytes - layout.scales_at));
-  const std::int64_t size = format.group_size;
-  for (std::int64_t g = 0; g < format.groups(); ++g) {
-    float scale = 0;
-    float sum = 0;
-    round_group(row + g * size, size, q + g * size, scale, sum);
-    for (int r = 0; r < kQuad; ++r) scales[g * kQuad + r] = scale, sums[g * kQuad + r] = sum;
-  }
-  const std::int64_t padded = layout.quads * kQuad * size;
-  std::fill(q + format.columns, q + padded, std::int16_t{0});
-  for (std::int64_t i = 0; i < padded; i += Codes::kVectorElements)
+void arrange_integers(const std::int16_t* HWY_RESTRICT q, std::int64_t count, std::byte* to) {
+  for (std::int64_t i = 0; i < count; i += Codes::kVectorElements)
     arrange_vector<Codes>(q + i, to + kColumnBytes<Codes> * i);
 }
 
@@ -318,9 +285,12 @@ HWY_INLINE IntVec fold_blocks(IntVec low, IntVec high) {
 #endif
 }
 
-// Four groups of four rows and of C tokens.
+// Four groups of four rows and of C tokens. Where general registers are fewer than addresses, but those of
+// vectors are not, all but the rows stay at the first group, and an offset is added.
+constexpr bool kByOffset = kLanes >= 16;
 template <int C>
 struct QuadOperands {
+  std::int64_t quad = 0;  // kByOffset: which one
   const std::byte* rows[kQuad];
   const float* scales;  // [group][row]
   const float* biases;
@@ -355,16 +325,21 @@ HWY_INLINE void sum_bytes(const std::byte* const (&rows)[kQuad], const std::byte
 }
 #endif
 
+template <class Codes>
+constexpr std::int64_t kQuadElements = Codes::kVectors* Codes::kAdded* Codes::kVectorElements;
+
 // Their products, added to acc.
 template <class Codes, int C>
 HWY_INLINE void add_quad(const QuadOperands<C>& quad, FloatVec (&acc)[C][kTileVectors]) {
   const FloatTag d;
   IntVec sums[C][std::max(Codes::kVectors, kTileVectors)];
+  const std::byte* x[C];
+  for (int c = 0; c < C; ++c) x[c] = quad.x[c] + quad.quad * kQuadElements<Codes> * kColumnBytes<Codes>;
   HWY_UNROLL(4)
   for (int v = 0; v < Codes::kVectors; ++v) {
     const std::int64_t elements = v * Codes::kAdded * Codes::kVectorElements;
     const std::byte* x_at[C];
-    for (int c = 0; c < C; ++c) x_at[c] = quad.x[c] + elements * kColumnBytes<Codes>;
+    for (int c = 0; c < C; ++c) x_at[c] = x[c] + elements * kColumnBytes<Codes>;
     const std::byte* rows[kQuad];
     for (int r = 0; r < kQuad; ++r) rows[r] = quad.rows[r] + v * Codes::kAdded * Codes::kVectorBytes;
 #if HWY_ARCH_X86
@@ -387,7 +362,7 @@ HWY_INLINE void add_quad(const QuadOperands<C>& quad, FloatVec (&acc)[C][kTileVe
       for (int i = 0; i < count / 2; ++i) sums[c][i] = fold_blocks(sums[c][2 * i], sums[c][2 * i + 1]);
     HWY_UNROLL(4)
     for (int i = 0; i < kTileVectors; ++i) {
-      const std::int64_t lane = i * kLanes;
+      const std::int64_t lane = quad.quad * 16 + i * kLanes;
       const auto dot = hn::Mul(hn::ConvertTo(d, sums[c][i]), hn::LoadU(d, quad.x_scales[c] + lane));
       const auto scale = hn::LoadU(d, quad.scales + lane);
       const auto bias = Codes::kLevels == Levels::e2m1 ? hn::Mul(scale, hn::Set(d, kE2m1Bias))
@@ -396,21 +371,6 @@ HWY_INLINE void add_quad(const QuadOperands<C>& quad, FloatVec (&acc)[C][kTileVe
       acc[c][i] = hn::MulAdd(bias, hn::LoadU(d, quad.x_sums[c] + lane), acc[c][i]);
     }
   }
-}
-
-// Four rows of a weight, the rows to fetch meanwhile, and the end of what may be read.
-struct QuadRows {
-  const std::byte* rows[kQuad];
-  const std::byte* next[kQuad];
-  const std::byte* end;
-  const float* scales;  // [group][row], zeros up to whole quads
-  const float* biases;
-};
-
-// A compiler that loads several addresses at once waits until what was stored one by one has left the core,
-// and then brings them back from the registers of vectors.
-HWY_INLINE void keep_apart(const std::byte*& address) {
-  asm("" : "+r"(address));
 }
 
 // Quads of groups of all four rows that may be read where they lie.
@@ -423,6 +383,16 @@ HWY_INLINE std::int64_t quads_in_place(const MatrixFormat& format, const QuadRow
   return std::max<std::int64_t>(readable, 0) / bytes;
 }
 
+// The rows from a byte on and zeros behind them, every `step` bytes.
+HWY_NOINLINE inline void copy_rest(const MatrixFormat& format, const QuadRows& w, std::int64_t begin,
+                                   std::byte* to, std::size_t step) {
+  std::memset(to, 0, kQuad * step);
+  for (const std::byte* row : w.rows) {
+    std::memcpy(to, row + begin, to_size(format.row_bytes - begin));
+    to += step;
+  }
+}
+
 // Four rows times C tokens, straight from the packed codes: out[c][r].
 template <class Codes, int C>
 HWY_NOINLINE void multiply_integers(const MatrixFormat& format, const QuadRows& w, const std::byte* const* x,
@@ -433,13 +403,9 @@ HWY_NOINLINE void multiply_integers(const MatrixFormat& format, const QuadRows& 
   FloatVec acc[C][kTileVectors];
   for (auto& token : acc)
     for (auto& one : token) one = hn::Zero(d);
-  constexpr std::int64_t kElements = Codes::kVectors * Codes::kAdded * Codes::kVectorElements;
-  constexpr std::int64_t kBytes = kElements * Codes::kBits / 8;
+  constexpr std::int64_t kBytes = kQuadElements<Codes> * Codes::kBits / 8;
   QuadOperands<C> operands;
-  for (int r = 0; r < kQuad; ++r) {
-    operands.rows[r] = w.rows[r];
-    if constexpr (kLanes >= 16) keep_apart(operands.rows[r]);
-  }
+  for (int r = 0; r < kQuad; ++r) operands.rows[r] = w.rows[r];
   operands.scales = w.scales;
   operands.biases = w.biases;
   for (int c = 0; c < C; ++c) {
@@ -448,36 +414,36 @@ HWY_NOINLINE void multiply_integers(const MatrixFormat& format, const QuadRows& 
     operands.x_sums[c] = reinterpret_cast<const float*>(x[c] + layout.sums_at);
   }
   const auto advance = [&]() HWY_ATTR {
-    for (int r = 0; r < kQuad; ++r) {
-      operands.rows[r] += kBytes;
-      if constexpr (kLanes >= 16) keep_apart(operands.rows[r]);
-    }
-    operands.scales += 16;
-    operands.biases += 16;
-    for (int c = 0; c < C; ++c) {
-      operands.x[c] += kElements * kColumnBytes<Codes>;
-      operands.x_scales[c] += 16;
-      operands.x_sums[c] += 16;
+    for (int r = 0; r < kQuad; ++r) operands.rows[r] += kBytes;
+    if constexpr (kByOffset) {
+      ++operands.quad;
+    } else {
+      operands.scales += 16;
+      operands.biases += 16;
+      for (int c = 0; c < C; ++c) {
+        operands.x[c] += kQuadElements<Codes> * kColumnBytes<Codes>;
+        operands.x_scales[c] += 16;
+        operands.x_sums[c] += 16;
+      }
     }
   };
-  const std::int64_t in_place = quads_in_place<Codes>(format, w, kBytes);
-  std::int64_t begin = 0;
-  for (std::int64_t quad = 0; quad < in_place; ++quad, begin += kBytes) {
-    fetch_rows(w.next, begin, kBytes);
-    add_quad<Codes, C>(operands, acc);
-    advance();
-  }
-  for (std::int64_t quad = in_place; quad < layout.quads; ++quad, begin += kBytes) {
-    fetch_rows(w.next, begin, kBytes);
-    HWY_ALIGN std::byte rest[kQuad][kQuad * 128 + kReadPast];
-    QuadOperands<C> copied = operands;
-    for (int r = 0; r < kQuad; ++r) {
-      std::memset(rest[r], 0, to_size(kBytes + Codes::kPast));
-      std::memcpy(rest[r], w.rows[r] + begin, to_size(std::min(format.row_bytes - begin, kBytes)));
-      copied.rows[r] = rest[r];
+  // Quads that are read in place, then copies of the others, by one loop: it is most of what is compiled.
+  static_assert(Codes::kPast <= kBytes);
+  HWY_ALIGN std::byte rest[kQuad][2 * kBytes + kReadPast];
+  std::int64_t end = quads_in_place<Codes>(format, w, kBytes);
+  for (std::int64_t quad = 0;; end = layout.quads) {
+    for (; quad < end; ++quad) {
+      fetch_rows(w.next, quad * kBytes, kBytes);
+      add_quad<Codes, C>(operands, acc);
+      advance();
     }
-    add_quad<Codes, C>(copied, acc);
-    advance();
+    if (end == layout.quads) break;
+    copy_rest(format, w, end * kBytes, rest[0], sizeof(rest[0]));
+    // One by one: what is indexed by a variable would not stay in registers.
+    operands.rows[0] = rest[0];
+    operands.rows[1] = rest[1];
+    operands.rows[2] = rest[2];
+    operands.rows[3] = rest[3];
   }
   const hn::Full128<float> d4;
   for (int c = 0; c < C; ++c) {
@@ -488,6 +454,14 @@ HWY_NOINLINE void multiply_integers(const MatrixFormat& format, const QuadRows& 
     hn::StoreU(hn::Add(low, high), d4, out + c * kQuad);
   }
 }
+
+template <class Codes, int... kTokens>
+constexpr DirectProduct product_by_tokens(std::integer_sequence<int, kTokens...>) {
+  return {arrange_integers<Codes>, {multiply_integers<Codes, kTokens + 1>...}};
+}
+template <class Codes>
+constexpr DirectProduct kProductOf =
+    product_by_tokens<Codes>(std::make_integer_sequence<int, kIntegerTokens>());
 
 }  // namespace sluice::backend::cpu::linear::integer::SLUICE_INTEGER_TARGET
 HWY_AFTER_NAMESPACE();
