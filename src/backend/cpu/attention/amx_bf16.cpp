@@ -1,6 +1,6 @@
 #include "backend/cpu/attention/amx_bf16.h"
 
-#include "backend/cpu/attention/amx_scores.h"
+#include "backend/cpu/attention/amx_products.h"
 
 #if SLUICE_HAS_AMX
 
@@ -8,8 +8,7 @@ namespace sluice::backend::cpu::attention::bf16 {
 
 namespace {
 
-constexpr std::size_t kWeightTiles = 2 * kValueRows * 16;  // halves in sixteen rows of weights
-constexpr std::size_t kTurns = 2;                          // of prefetching, between two tile products
+constexpr std::size_t kTurns = 2;  // of fetching ahead, between two products of tiles
 
 void configure() {
   simd::TileShape shape;
@@ -42,57 +41,18 @@ struct KeyRows {
   SLUICE_AMX_BF16 void pause() const { ahead.fetch(kTurns); }
 };
 
-// kRows x kColumns tiles of sums += their products with values, from `column` on.
-template <int kRows, int kColumns>
-SLUICE_AMX_BF16 void multiply_strip(const ValueSteps& values, std::size_t column, const Half* weights,
-                                    AttendAhead& ahead, float* sums) {
-  static_assert(kRows * kColumns <= 4 && kColumns >= 2);
-  const auto [steps, begin, end, width] = values;
-  const std::size_t stride = width / 2 * sizeof(float);
-  float* const lower = sums + 8 * width;
-  _tile_loadd(0, sums, stride);
-  _tile_loadd(1, sums + 16, stride);
-  if constexpr (kRows == 2) {
-    _tile_loadd(2, lower, stride);
-    _tile_loadd(3, lower + 16, stride);
-  } else if constexpr (kColumns == 4) {
-    _tile_loadd(2, sums + 32, stride);
-    _tile_loadd(3, sums + 48, stride);
-  }
-  for (std::size_t s = begin; s < end; ++s) {
-    const Half* const from = steps[s].rows + column;
-    const std::size_t row_bytes = steps[s].row_bytes;
-    ahead.fetch(kTurns);
-    _tile_loadd(6, weights + s * kTileHalves, 64);
-    _tile_loadd(4, from, row_bytes);
-    ahead.fetch(kTurns);
-    _tile_dpbf16ps(0, 6, 4);
-    _tile_loadd(5, from + 32, row_bytes);
-    ahead.fetch(kTurns);
-    _tile_dpbf16ps(1, 6, 5);
-    if constexpr (kRows == 2) {
-      _tile_loadd(7, weights + kWeightTiles + s * kTileHalves, 64);
-      _tile_dpbf16ps(2, 7, 4);
-      _tile_dpbf16ps(3, 7, 5);
-    } else if constexpr (kColumns == 4) {
-      _tile_loadd(4, from + 64, row_bytes);
-      ahead.fetch(kTurns);
-      _tile_dpbf16ps(2, 6, 4);
-      _tile_loadd(5, from + 96, row_bytes);
-      ahead.fetch(kTurns);
-      _tile_dpbf16ps(3, 6, 5);
-    }
-  }
-  _tile_stored(0, sums, stride);
-  _tile_stored(1, sums + 16, stride);
-  if constexpr (kRows == 2) {
-    _tile_stored(2, lower, stride);
-    _tile_stored(3, lower + 16, stride);
-  } else if constexpr (kColumns == 4) {
-    _tile_stored(2, sums + 32, stride);
-    _tile_stored(3, sums + 48, stride);
-  }
-}
+// Columns of values as they lie in the cache.
+struct ValueRows {
+  static constexpr int kParts = 1;
+  static constexpr std::size_t kWeightTiles = 2 * kValueRows * 16;  // columns meet each weight twice
+  const ValueStep* steps;
+  std::size_t column;
+  AttendAhead& ahead;
+  const Half* part(int, std::size_t s) const { return steps[s].rows + column; }
+  std::size_t row_bytes(std::size_t s) const { return steps[s].row_bytes; }
+  void prepare(std::size_t) const {}
+  SLUICE_AMX_BF16 void pause() const { ahead.fetch(kTurns); }
+};
 
 // Room for keys, for values, or for a strip of levels; coded rows have two parts.
 std::size_t prepared_halves(const Workspace::Sizes& s) {
@@ -200,7 +160,8 @@ SLUICE_AMX_BF16 void pack_weights(const QueryWeights& weights, std::size_t begin
   for (std::size_t s = begin; s < end; ++s) {
     std::size_t r = 0;
     const auto store = [&](__m512i halves) SLUICE_AMX_BF16 {
-      _mm512_storeu_si512(tiles + r / 16 * kWeightTiles + s * kTileHalves + r % 16 * kStep, halves);
+      _mm512_storeu_si512(tiles + r / 16 * ValueRows::kWeightTiles + s * kTileHalves + r % 16 * kStep,
+                          halves);
       ++r;
     };
     for (std::size_t q = 0; q < weights.queries; ++q) {
@@ -217,22 +178,24 @@ SLUICE_AMX_BF16 void pack_weights(const QueryWeights& weights, std::size_t begin
 
 void add_values(const ValueSteps& values, const Half* weights, std::size_t rows, AttendAhead& ahead,
                 float* sums) {
-  const std::size_t width = values.width;
-  AttendAhead nothing;
+  const auto [steps, begin, end, width] = values;
+  const StripSteps strip{begin, end, width / 2 * sizeof(float)};
   const auto run = [&](auto multiply, std::size_t column, std::size_t row) {
-    multiply(values, column, weights + row / 16 * kWeightTiles, row == 0 ? ahead : nothing,
+    multiply(ValueRows{steps, column, ahead}, strip, weights + row / 16 * ValueRows::kWeightTiles,
              sums + (row * width + column) / 2);
   };
   simd::order_memory();
   std::size_t column = 0;
   if (rows == 16)
-    for (; column + 2 * kStrip <= width; column += 2 * kStrip) run(multiply_strip<1, 4>, column, 0);
+    for (; column + 2 * kStrip <= width; column += 2 * kStrip)
+      run(multiply_strip<1, 4, true, ValueRows>, column, 0);
+  // The first rows of a strip have the values fetched, the others find them here.
   for (; column < width; column += kStrip) {
-    std::size_t row = 0;
-    for (; row + 32 <= rows; row += 32) run(multiply_strip<2, 2>, column, row);
-    if (row < rows) run(multiply_strip<1, 2>, column, row);
+    run(rows < 32 ? multiply_strip<1, 2, true, ValueRows> : multiply_strip<2, 2, true, ValueRows>, column, 0);
+    std::size_t row = 32;
+    for (; row + 32 <= rows; row += 32) run(multiply_strip<2, 2, false, ValueRows>, column, row);
+    if (row < rows) run(multiply_strip<1, 2, false, ValueRows>, column, row);
   }
-  simd::order_memory();
 }
 
 SLUICE_AMX_BF16 void add_sums(const float* sums, std::size_t count, std::size_t pieces, std::size_t width,

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "backend/cpu/attention/amx_scores.h"
+#include "backend/cpu/attention/amx_products.h"
 
 #if SLUICE_HAS_AMX
 
@@ -107,12 +107,15 @@ struct CodedKeys {
 // Values of a strip, interleaved by pairs of rows.
 struct CodedValues {
   static constexpr int kParts = 2;
+  static constexpr std::size_t kWeightTiles = bf16::kValueRows * 16;
   const std::uint8_t* const* rows;
   std::size_t column;
   Slots<2, bf16::kStep * bf16::kStrip> slots;
   const LevelTable& table = levels();
 
   const bf16::Half* part(int p, std::size_t s) const { return slots.at(s, p); }
+  std::size_t row_bytes(std::size_t) const { return 2 * bf16::kStrip * sizeof(bf16::Half); }
+  SLUICE_AMX_BF16 void pause() const {}
   SLUICE_AMX_BF16 void prepare(std::size_t s) const {
     const __m512i large = _mm512_load_si512(table.large);
     const __m512i small = _mm512_load_si512(table.small);
@@ -138,40 +141,6 @@ struct CodedValues {
   }
 };
 
-// A strip of the sums of sixteen pieces of weights += their products with rows kStep * [begin, end) of
-// values. values.part(p, s) is the address of step s of part p, with pairs of rows interleaved.
-template <bool kPrepare>
-SLUICE_AMX_BF16 void multiply_strip(const CodedValues& values, const bf16::Half* weights, std::size_t begin,
-                                    std::size_t end, float* sums, std::size_t stride) {
-  constexpr std::size_t kPairBytes = 2 * bf16::kStrip * sizeof(bf16::Half);
-  _tile_loadd(0, sums, stride);
-  _tile_loadd(1, sums + 16, stride);
-  _tile_loadd(2, sums + 32, stride);
-  _tile_loadd(3, sums + 48, stride);
-  if constexpr (kPrepare) values.prepare(begin);
-  for (std::size_t s = begin; s < end; ++s) {
-    if (kPrepare && s + 1 < end) values.prepare(s + 1);
-    simd::order_memory();
-    _tile_loadd(6, weights + s * bf16::kTileHalves, 64);
-    for (int p = 0; p < CodedValues::kParts; ++p) {
-      const bf16::Half* from = values.part(p, s);
-      _tile_loadd(4, from, kPairBytes);
-      _tile_dpbf16ps(0, 6, 4);
-      _tile_loadd(5, from + 32, kPairBytes);
-      _tile_dpbf16ps(1, 6, 5);
-      _tile_loadd(4, from + 64, kPairBytes);
-      _tile_dpbf16ps(2, 6, 4);
-      _tile_loadd(5, from + 96, kPairBytes);
-      _tile_dpbf16ps(3, 6, 5);
-    }
-  }
-  _tile_stored(0, sums, stride);
-  _tile_stored(1, sums + 16, stride);
-  _tile_stored(2, sums + 32, stride);
-  _tile_stored(3, sums + 48, stride);
-  simd::order_memory();
-}
-
 }  // namespace
 
 void multiply_coded_keys(const std::uint8_t* const* rows, std::size_t width, const bf16::Half* queries,
@@ -184,21 +153,20 @@ void multiply_coded_keys(const std::uint8_t* const* rows, std::size_t width, con
 void add_coded_values(const CodedRows& coded, std::size_t column, std::size_t begin, std::size_t end,
                       std::size_t count, const bf16::Workspace& units) {
   const CodedValues values{coded.rows, column, {units.prepared, 2 * count <= 16}};
-  const std::size_t stride = coded.width * sizeof(float);
+  const bf16::StripSteps strip{begin, end, coded.width * sizeof(float)};
   float* const sums = units.sums + column;
-  multiply_strip<true>(values, units.weights, begin, end, sums, stride);
+  bf16::multiply_strip<1, 4, true>(values, strip, units.weights, sums);
   for (std::size_t tile = 1; tile < bf16::whole_tiles(2 * count); ++tile)
-    multiply_strip<false>(values, units.weights + tile * bf16::kValueRows * 16, begin, end,
-                          sums + tile * 16 * coded.width, stride);
+    bf16::multiply_strip<1, 4, false>(values, strip, units.weights + tile * CodedValues::kWeightTiles,
+                                      sums + tile * 16 * coded.width);
 }
 
 SLUICE_AMX_BF16 void split_weights(const float* weights, std::size_t stride, std::size_t count,
                                    std::size_t begin, std::size_t end, bf16::Half* tiles) {
-  constexpr std::size_t kTileRows = bf16::kValueRows * 16;  // halves in sixteen rows
   const std::size_t rows = 2 * count;
   for (std::size_t s = begin; s < end; ++s) {
     const auto at = [&](std::size_t r) {
-      return tiles + r / 16 * kTileRows + s * bf16::kTileHalves + r % 16 * bf16::kStep;
+      return tiles + r / 16 * CodedValues::kWeightTiles + s * bf16::kTileHalves + r % 16 * bf16::kStep;
     };
     for (std::size_t q = 0; q < count; ++q)
       for (std::size_t j = 0; j < bf16::kStep; j += 16) {

@@ -1,6 +1,6 @@
-// The product of keys and queries with tiles (amx_bf16.h), for keys in several storages.
-//
-// The `keys` object prepares the next step while AMX computes the current one.
+// The loops over tiles (amx_bf16.h): keys times queries, and weights times values. They are given what reads
+// the rows: as they lie in a cache, or from codes (packed/amx_bf16_q4.h). The reader prepares what the next
+// step needs while the units are busy with the present one.
 #pragma once
 
 #include "backend/cpu/attention/amx_bf16.h"
@@ -111,6 +111,67 @@ void multiply_all_columns(const Keys& keys, std::size_t width, const Half* queri
   multiply_two<true>(keys, width, {queries, columns}, 0, add, dots);
   for (std::size_t tile = 2; 16 * tile < columns.all(); tile += 2)
     multiply_two<false>(keys, width, {queries, columns}, tile, add, dots);
+}
+
+// Steps of values, and the sums' rows `row_bytes` apart.
+struct StripSteps {
+  std::size_t begin;
+  std::size_t end;
+  std::size_t row_bytes;
+};
+
+// kRows x kColumns tiles of sums += weights times the values of some steps. values.part(p, s) is where step s
+// of part p lies, rows or pairs of rows values.row_bytes(s) apart. Sixteen rows of weights are
+// Values::kWeightTiles halves.
+template <int kRows, int kColumns, bool kPrepare, class Values>
+SLUICE_AMX_BF16 void multiply_strip(const Values& values, const StripSteps& steps, const Half* weights,
+                                    float* sums) {
+  static_assert(kRows * kColumns <= 4 && kColumns >= 2);
+  const auto [begin, end, stride] = steps;
+  float* const others = kRows == 2 ? sums + 4 * stride : sums + 32;  // of tiles 2 and 3
+  _tile_loadd(0, sums, stride);
+  _tile_loadd(1, sums + 16, stride);
+  if constexpr (kRows * kColumns == 4) {
+    _tile_loadd(2, others, stride);
+    _tile_loadd(3, others + 16, stride);
+  }
+  if constexpr (kPrepare) values.prepare(begin);
+  for (std::size_t s = begin; s < end; ++s) {
+    if (kPrepare && s + 1 < end) values.prepare(s + 1);
+    simd::order_memory();
+    if constexpr (kPrepare) values.pause();
+    _tile_loadd(6, weights + s * kTileHalves, 64);
+    const std::size_t row_bytes = values.row_bytes(s);
+#pragma GCC unroll 2
+    for (int p = 0; p < Values::kParts; ++p) {
+      const Half* const from = values.part(p, s);
+      _tile_loadd(4, from, row_bytes);
+      if constexpr (kPrepare) values.pause();
+      _tile_dpbf16ps(0, 6, 4);
+      _tile_loadd(5, from + 32, row_bytes);
+      if constexpr (kPrepare) values.pause();
+      _tile_dpbf16ps(1, 6, 5);
+      if constexpr (kRows == 2) {
+        if (p == 0) _tile_loadd(7, weights + Values::kWeightTiles + s * kTileHalves, 64);
+        _tile_dpbf16ps(2, 7, 4);
+        _tile_dpbf16ps(3, 7, 5);
+      } else if constexpr (kColumns == 4) {
+        _tile_loadd(4, from + 64, row_bytes);
+        if constexpr (kPrepare) values.pause();
+        _tile_dpbf16ps(2, 6, 4);
+        _tile_loadd(5, from + 96, row_bytes);
+        if constexpr (kPrepare) values.pause();
+        _tile_dpbf16ps(3, 6, 5);
+      }
+    }
+  }
+  _tile_stored(0, sums, stride);
+  _tile_stored(1, sums + 16, stride);
+  if constexpr (kRows * kColumns == 4) {
+    _tile_stored(2, others, stride);
+    _tile_stored(3, others + 16, stride);
+  }
+  simd::order_memory();
 }
 
 }  // namespace sluice::backend::cpu::attention::bf16
