@@ -27,9 +27,11 @@ namespace sluice::backend::cpu::linear::integer::SLUICE_INTEGER_TARGET {
 constexpr std::int64_t kPanelRows = 2 * kLanes;
 constexpr std::int64_t kPanelColumns = 512;         // whole groups
 constexpr int kPanelTokens = kLanes >= 16 ? 8 : 4;  // of a register tile
-constexpr int kByteTokens = 6;                      // the same where bytes meet two digits
-constexpr int kPairsAtOnce = 2;                     // of columns, unrolled
-constexpr std::int64_t kPanelBlock = 128;           // tokens that meet a panel while it lasts
+// The same where bytes meet two digits: twelve sums suffice to keep the products going, and so few of them
+// wait for their scales that the processor begins with the next ones meanwhile.
+constexpr int kByteTokens = 3;
+constexpr int kPairsAtOnce = 2;            // of columns, unrolled
+constexpr std::int64_t kPanelBlock = 128;  // tokens that meet a panel while it lasts
 
 // What one worker needs.
 struct PanelScratch {
@@ -84,10 +86,20 @@ HWY_NOINLINE void fill_panel_of_nibbles(const PanelSource& source, std::int64_t 
   for (std::int64_t r = 0; r < kPanelRows; ++r)
     rows[r] = source.matrix.values + source.at(r) * format.row_bytes + begin / 2;
   constexpr std::int64_t kOfVector = kBytePanels ? 4 : 2;  // columns
-  for (std::int64_t i = 0; i < columns; i += 32)
+  std::int64_t i = 0;
+  const auto to = [&](std::int64_t lane) {
+    return scratch.panel + i / kOfVector * 2 * kPanelRows + 2 * lane;
+  };
+#if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
+  for (; i + kWideColumns <= columns; i += kWideColumns)
     for (std::int64_t lane = 0; lane < kPanelRows; lane += kLanes)
-      split_nibbles<kLevels>(rows + lane, i / 2, scratch.panel + i / kOfVector * 2 * kPanelRows + 2 * lane,
-                             2 * kPanelRows);
+      split_wide_nibbles<kLevels>(rows + lane, i / 2, to(lane), 2 * kPanelRows);
+#endif
+  for (; i < columns; i += 32)
+    for (std::int64_t lane = 0; lane < kPanelRows; lane += kLanes) {
+      const auto block = [&](int r) HWY_ATTR { return load_blocks(rows + lane + r, i / 2); };
+      split_nibbles<kLevels>({block(0), block(1), block(2), block(3)}, to(lane), 2 * kPanelRows);
+    }
 }
 
 // What the next panel of the matrix reads, scales and biases first: fetched in the course of the products,
@@ -121,7 +133,7 @@ class PanelAhead {
   }
 
  private:
-  static constexpr std::int64_t kTurnBytes = 256;
+  static constexpr std::int64_t kTurnBytes = 128;
   struct Part {
     const std::byte* at;
     std::int64_t bytes;
@@ -223,9 +235,13 @@ struct PanelGroups {
   std::int64_t end;
 };
 
+// What the chains begin with: the first group of each loads these in place of its sums.
+alignas(64) constexpr float kZeros[kPanelRows] = {};
+
 // What a group of one token adds to its sums of all rows.
 HWY_INLINE void add_group(const PanelGroups& w, const PlainRow& x, std::int64_t g, const IntVec (&sums)[2],
                           float (&acc)[kPanelRows]) {
+  const float* before = g < kChains ? kZeros : acc;
   const FloatTag d;
   const auto x_scale = hn::Set(d, x.scales[g]);
   const auto x_sum = hn::Set(d, x.sums[g]);
@@ -233,7 +249,8 @@ HWY_INLINE void add_group(const PanelGroups& w, const PlainRow& x, std::int64_t 
   for (int v = 0; v < 2; ++v) {
     const std::int64_t lane = v * kLanes;
     const auto dot = hn::Mul(hn::ConvertTo(d, sums[v]), x_scale);
-    const auto sum = hn::MulAdd(hn::Load(d, w.scales + g * kPanelRows + lane), dot, hn::Load(d, acc + lane));
+    const auto sum =
+        hn::MulAdd(hn::Load(d, w.scales + g * kPanelRows + lane), dot, hn::Load(d, before + lane));
     hn::Store(hn::MulAdd(hn::Load(d, w.biases + g * kPanelRows + lane), x_sum, sum), d, acc + lane);
   }
 }
@@ -320,30 +337,54 @@ HWY_NOINLINE void multiply_panel(const PanelGroups& w, const PlainRow* x, PanelA
   }
 }
 
-// All tokens, added to `acc`.
+// The tokens that meet a panel, and where their sums go.
+struct PanelTokens {
+  std::span<const PlainRow> x;
+  float (*acc)[kPanelBlock][kPanelRows];
+  std::int64_t acc_step;  // 0: all tiles share one place, as the panel holds whole rows
+  float* out;             // of the first token; null: the next panel adds to the sums
+  std::int64_t out_step;
+};
+
+// The chains of `count` tokens from token t on, which are complete, as results.
+inline void add_chains(const PanelTokens& tokens, std::int64_t t, std::int64_t count, std::int64_t groups) {
+  const FloatTag d;
+  const std::int64_t at = t * tokens.acc_step;
+  for (std::int64_t c = 0; c < count; ++c)
+    for (std::int64_t r = 0; r < kPanelRows; r += kLanes) {
+      const auto chain = [&](int i) HWY_ATTR {
+        return hn::Load(d, (i < groups ? tokens.acc[i][at + c] : kZeros) + r);
+      };
+      hn::StoreU(hn::Add(hn::Add(chain(0), chain(1)), hn::Add(chain(2), chain(3))), d,
+                 tokens.out + (t + c) * tokens.out_step + r);
+    }
+}
+
+// All tokens. Tiles are complete one by one, while their sums are in the first-level cache.
 inline void multiply_tokens(const PanelGroups& groups, PanelAhead& ahead, bool nibbles,
-                            std::span<const PlainRow> x, float (*acc)[kPanelBlock][kPanelRows]) {
-  const auto tokens = std::ssize(x);
+                            const PanelTokens& of) {
+  const auto tokens = std::ssize(of.x);
   std::int64_t t = 0;
+  const auto multiply = [&](auto* tile, std::int64_t count) HWY_ATTR {
+    for (; t + count <= tokens; t += count) {
+      tile(groups, of.x.data() + t, ahead, of.acc, t * of.acc_step);
+      if (of.out != nullptr) add_chains(of, t, count, groups.end);
+    }
+  };
 #if HWY_TARGET == HWY_AVX3_DL
   if (nibbles) {
-    for (; t + kByteTokens <= tokens; t += kByteTokens)
-      multiply_byte_panel<kByteTokens>(groups, x.data() + t, ahead, acc, t);
-    constexpr decltype(&multiply_byte_panel<1>) kRest[] = {multiply_byte_panel<1>, multiply_byte_panel<2>,
-                                                           multiply_byte_panel<3>, multiply_byte_panel<4>,
-                                                           multiply_byte_panel<5>};
-    if (t < tokens) kRest[tokens - t - 1](groups, x.data() + t, ahead, acc, t);
+    multiply(multiply_byte_panel<kByteTokens>, kByteTokens);
+    multiply(multiply_byte_panel<2>, 2);
+    multiply(multiply_byte_panel<1>, 1);
     return;
   }
 #else
   (void)nibbles;
 #endif
-  for (; t + kPanelTokens <= tokens; t += kPanelTokens)
-    multiply_panel<kPanelTokens>(groups, x.data() + t, ahead, acc, t);
-  if constexpr (kPanelTokens > 4)
-    for (; t + 4 <= tokens; t += 4) multiply_panel<4>(groups, x.data() + t, ahead, acc, t);
-  for (; t + 2 <= tokens; t += 2) multiply_panel<2>(groups, x.data() + t, ahead, acc, t);
-  if (t < tokens) multiply_panel<1>(groups, x.data() + t, ahead, acc, t);
+  multiply(multiply_panel<kPanelTokens>, kPanelTokens);
+  if constexpr (kPanelTokens > 4) multiply(multiply_panel<4>, 4);
+  multiply(multiply_panel<2>, 2);
+  multiply(multiply_panel<1>, 1);
 }
 
 // What read_panel_groups read.
@@ -360,7 +401,6 @@ inline void multiply_rows(const PanelSource& source, const PanelScales& of, std:
   const bool nibbles = has_nibble_panels(format);
   const std::int64_t at_once = kBytePanels && nibbles ? kByteTokens : kPanelTokens;
   const std::int64_t blocks = (tokens + at_once - 1) / at_once;
-  for (auto& chain : scratch.acc) std::memset(chain, 0, to_size(tokens) * sizeof(chain[0]));
   PanelAhead ahead(source, format.groups() * blocks);
   for (std::int64_t begin = 0; begin < format.columns; begin += kPanelColumns) {
     const std::int64_t columns = std::min(kPanelColumns, format.columns - begin);
@@ -371,15 +411,10 @@ inline void multiply_rows(const PanelSource& source, const PanelScales& of, std:
                              format.group_size,
                              begin / format.group_size,
                              (begin + columns) / format.group_size};
-    multiply_tokens(groups, ahead, nibbles, x, scratch.acc);
+    const bool last = begin + columns == format.columns;
+    multiply_tokens(groups, ahead, nibbles,
+                    {x, scratch.acc, columns < format.columns, last ? out : nullptr, out_step});
   }
-  const FloatTag d;
-  for (std::int64_t t = 0; t < tokens; ++t)
-    for (std::int64_t r = 0; r < kPanelRows; r += kLanes) {
-      const auto chain = [&](int c) HWY_ATTR { return hn::Load(d, scratch.acc[c][t] + r); };
-      hn::StoreU(hn::Add(hn::Add(chain(0), chain(1)), hn::Add(chain(2), chain(3))), d,
-                 out + t * out_step + r);
-    }
 }
 
 }  // namespace sluice::backend::cpu::linear::integer::SLUICE_INTEGER_TARGET

@@ -55,17 +55,17 @@ HWY_INLINE auto load_blocks(const std::byte* const* rows, std::int64_t at) {
     return hn::Combine(d, load_blocks<kCount / 2>(rows + 2 * kCount, at), load_blocks<kCount / 2>(rows, at));
 }
 
+// Sixteen bytes of every fourth row, of kLanes rows in all.
+using Blocks = hn::Vec<WordTag>[4];
+
 // 32 columns of kLanes rows: sixteen vectors of pairs, or eight of fours, that are stored `step` apart.
 template <Levels kLevels>
-HWY_INLINE void split_nibbles(const std::byte* const* rows, std::int64_t at, std::int16_t* HWY_RESTRICT to,
-                              std::int64_t step) {
+HWY_INLINE void split_nibbles(const Blocks& rows, std::int16_t* HWY_RESTRICT to, std::int64_t step) {
   const WordTag d;
   const hn::Repartition<std::uint64_t, WordTag> d64;
   const HalfTag dh;
   const auto mask = hn::Set(d, 0x0f0f0f0fu);
   const auto low_byte = hn::Set(dh, std::uint16_t{0xff});
-  const auto a = load_blocks(rows, at), b = load_blocks(rows + 1, at);
-  const auto c = load_blocks(rows + 2, at), e = load_blocks(rows + 3, at);
   const auto store = [&](hn::Vec<WordTag> codes, int eight, int half) HWY_ATTR {
     auto bytes = hn::BitCast(ByteTag(), codes);
     if constexpr (kLevels == Levels::e2m1)
@@ -88,9 +88,35 @@ HWY_INLINE void split_nibbles(const std::byte* const* rows, std::int64_t at, std
     split(hn::InterleaveLower(d64, hn::BitCast(d64, first), hn::BitCast(d64, second)), i);
     split(hn::InterleaveUpper(d64, hn::BitCast(d64, first), hn::BitCast(d64, second)), i + 1);
   };
-  pair(hn::InterleaveLower(d, a, b), hn::InterleaveLower(d, c, e), 0);
-  pair(hn::InterleaveUpper(d, a, b), hn::InterleaveUpper(d, c, e), 2);
+  pair(hn::InterleaveLower(d, rows[0], rows[1]), hn::InterleaveLower(d, rows[2], rows[3]), 0);
+  pair(hn::InterleaveUpper(d, rows[0], rows[1]), hn::InterleaveUpper(d, rows[2], rows[3]), 2);
 }
+
+#if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
+constexpr std::int64_t kWideColumns = 128;  // of a line of 64 bytes
+
+// The same of 128 columns. Whole lines are read, as the lines of sixteen rows may be too many for the places
+// in the first-level cache where powers of two put them.
+template <Levels kLevels>
+HWY_INLINE void split_wide_nibbles(const std::byte* const* rows, std::int64_t at,
+                                   std::int16_t* HWY_RESTRICT to, std::int64_t step) {
+  Blocks blocks[4];
+  HWY_UNROLL(4)
+  for (int r = 0; r < 4; ++r) {
+    const auto line = [&](int i) HWY_ATTR { return _mm512_loadu_si512(rows[r + 4 * i] + at); };
+    const __m512i even = _mm512_shuffle_i32x4(line(0), line(1), 0x88);
+    const __m512i odd = _mm512_shuffle_i32x4(line(0), line(1), 0xdd);
+    const __m512i next_even = _mm512_shuffle_i32x4(line(2), line(3), 0x88);
+    const __m512i next_odd = _mm512_shuffle_i32x4(line(2), line(3), 0xdd);
+    blocks[0][r].raw = _mm512_shuffle_i32x4(even, next_even, 0x88);
+    blocks[1][r].raw = _mm512_shuffle_i32x4(odd, next_odd, 0x88);
+    blocks[2][r].raw = _mm512_shuffle_i32x4(even, next_even, 0xdd);
+    blocks[3][r].raw = _mm512_shuffle_i32x4(odd, next_odd, 0xdd);
+  }
+  HWY_UNROLL(4)
+  for (int b = 0; b < 4; ++b) split_nibbles<kLevels>(blocks[b], to + b * (kBytePanels ? 8 : 16) * step, step);
+}
+#endif
 
 }  // namespace sluice::backend::cpu::linear::integer::SLUICE_INTEGER_TARGET
 HWY_AFTER_NAMESPACE();
