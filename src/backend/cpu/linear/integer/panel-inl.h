@@ -27,8 +27,8 @@ namespace sluice::backend::cpu::linear::integer::SLUICE_INTEGER_TARGET {
 constexpr std::int64_t kPanelRows = 2 * kLanes;
 constexpr std::int64_t kPanelColumns = 512;         // whole groups
 constexpr int kPanelTokens = kLanes >= 16 ? 8 : 4;  // of a register tile
-// The same where bytes meet two digits: twelve sums suffice to keep the products going, and so few of them
-// wait for their scales that the processor begins with the next ones meanwhile.
+// The same where bytes meet two digits. Twelve sums suffice to keep the products going; with more, a Zen 5
+// pauses longer between two groups.
 constexpr int kByteTokens = 3;
 constexpr int kPairsAtOnce = 2;            // of columns, unrolled
 constexpr std::int64_t kPanelBlock = 128;  // tokens that meet a panel while it lasts
