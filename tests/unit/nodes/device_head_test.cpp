@@ -136,15 +136,7 @@ TEST(DeviceHeads, StreamTheExpertsOfTheirProcessors) {
 
 TEST(DeviceHeads, RunManySequences) {
   with_devices({2, {0}}, "delta-story", kOneThread, kByExperts, [&](Engine& engine) {
-    expect_as_alone(engine, "delta-story", {.parallel = 4, .context = 256}, 8,
-                    [](Engine& text, std::size_t i) {
-                      Request request;
-                      request.prompt = text.encode(i % 2 == 0 ? "Once upon a time" : "There was a cat");
-                      request.options.max_tokens = 10;
-                      request.options.ignore_stop_ids = true;
-                      request.options.sampling = {.temperature = i % 3 == 0 ? 0.0 : 0.7, .seed = i};
-                      return request;
-                    });
+    expect_as_alone(engine, "delta-story", {.parallel = 4, .context = 256}, 8, story_request);
   });
 }
 

@@ -90,17 +90,8 @@ TEST(SpreadModels, ComputeAsTheReferenceDoes) {
 }
 
 TEST(SpreadModels, RunManySequences) {
-  constexpr std::size_t kSequences = 8;
-  const auto story = [](Engine& engine, std::size_t i) {
-    Request request;
-    request.prompt = engine.encode(i % 2 == 0 ? "Once upon a time" : "There was a little cat who");
-    request.options.max_tokens = 10;
-    request.options.ignore_stop_ids = true;
-    request.options.sampling = {.temperature = i % 3 == 0 ? 0.0 : 0.7, .seed = i};
-    return request;
-  };
   with_nodes(3, "delta-story", kOneThread, kByExperts, [&](Engine& engine) {
-    expect_as_alone(engine, "delta-story", {.parallel = 4, .context = 256}, kSequences, story);
+    expect_as_alone(engine, "delta-story", {.parallel = 4, .context = 256}, 8, story_request);
   });
 }
 

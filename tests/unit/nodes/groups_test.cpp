@@ -25,12 +25,9 @@ class EvenTokens final : public TokenGuide {
 
 // Prompts are short, so that each is one pass whose logits are awaited.
 Request story(Engine& engine, std::size_t i) {
-  Request request;
-  request.prompt = engine.encode(i % 2 == 0 ? "Once upon a time" : "There was a little cat who");
+  Request request = story_request(engine, i);
   request.prompt.push_back(static_cast<std::int32_t>(i) + 5);
   request.options.max_tokens = 16 + static_cast<std::int64_t>(i);
-  request.options.ignore_stop_ids = true;
-  request.options.sampling = {.temperature = i % 3 == 0 ? 0.0 : 0.7, .seed = i};
   if (i % 4 == 1) request.options.guide = std::make_shared<EvenTokens>();
   return request;
 }

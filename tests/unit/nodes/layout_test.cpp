@@ -121,16 +121,8 @@ TEST(GroupedModels, StreamTheirPart) {
 }
 
 TEST(GroupedModels, RunManySequences) {
-  const auto story = [](Engine& engine, std::size_t i) {
-    Request request;
-    request.prompt = engine.encode(i % 2 == 0 ? "Once upon a time" : "There was a little cat who");
-    request.options.max_tokens = 10;
-    request.options.ignore_stop_ids = true;
-    request.options.sampling = {.temperature = i % 3 == 0 ? 0.0 : 0.7, .seed = i};
-    return request;
-  };
   with_nodes(4, "delta-story", kOneThread, {.layers = "groups:2,2"}, [&](Engine& engine) {
-    expect_as_alone(engine, "delta-story", {.parallel = 4, .context = 256}, 8, story);
+    expect_as_alone(engine, "delta-story", {.parallel = 4, .context = 256}, 8, story_request);
   });
 }
 

@@ -46,13 +46,10 @@ TEST(SharedModels, HoldLayersAsRequested) {
 TEST(SharedModels, RunManySequences) {
   constexpr std::size_t kSequences = 16;
   const auto story = [](Engine& engine, std::size_t i) {
-    Request request;
-    request.prompt = engine.encode(i % 2 == 0 ? "Once upon a time" : "There was a little cat who");
+    Request request = story_request(engine, i);
     const std::vector<std::int32_t> words = request.prompt;
     for (std::size_t more = 0; more < i * 5; ++more) request.prompt.push_back(words[more % words.size()]);
     request.options.max_tokens = 12;
-    request.options.ignore_stop_ids = true;
-    request.options.sampling = {.temperature = i % 3 == 0 ? 0.0 : 0.7, .seed = i};
     return request;
   };
   with_nodes(2, "delta-story", kOneThread, {}, [&](Engine& engine) {

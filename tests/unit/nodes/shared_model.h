@@ -99,6 +99,16 @@ inline void expect_same_bits(const std::string& model, const EngineOptions& opti
 
 inline const EngineOptions kOneThread{.backend = "cpu", .threads = 1};
 
+// The beginning of a story: one of two prompts, greedy or sampled with a seed of its own.
+inline Request story_request(Engine& engine, std::size_t i) {
+  Request request;
+  request.prompt = engine.encode(i % 2 == 0 ? "Once upon a time" : "There was a little cat who");
+  request.options.max_tokens = 10;
+  request.options.ignore_stop_ids = true;
+  request.options.sampling = {.temperature = i % 3 == 0 ? 0.0 : 0.7, .seed = i};
+  return request;
+}
+
 // Requests 0 to count - 1, run together by a scheduler of the engine, give the tokens of each alone on a
 // single engine.
 inline void expect_as_alone(Engine& engine, const std::string& model, const SchedulerOptions& options,
