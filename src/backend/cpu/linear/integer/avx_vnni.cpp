@@ -1,5 +1,5 @@
-// The integer products for AVX2 with VNNI, which processors without AVX-512 may have too. A build for
-// processors that have AVX-512 anyway goes without.
+// The integer products for AVX2 with VNNI, which some processors without AVX-512 have. Left out of builds for
+// processors with AVX-512.
 #define SLUICE_AVX_VNNI 1
 #undef HWY_DISABLED_TARGETS
 #define HWY_DISABLED_TARGETS 0xFFF01FFLL  // all above AVX2

@@ -1,5 +1,5 @@
-// The kinds of codes that products straight from the packed codes know, and which a format has. Included once
-// per instruction set.
+// The kinds of packed codes that products can read directly, and which one a format has. Included once per
+// instruction set.
 #if defined(SLUICE_BACKEND_CPU_INTEGER_CODE_KINDS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SLUICE_BACKEND_CPU_INTEGER_CODE_KINDS_INL_H_
 #undef SLUICE_BACKEND_CPU_INTEGER_CODE_KINDS_INL_H_
@@ -17,20 +17,21 @@ namespace sluice::backend::cpu::linear::integer::SLUICE_INTEGER_TARGET {
 
 constexpr int kTileVectors = 16 / to_int(kLanes);
 
-// How groups of kGroupSize fill vectors of kVectorElements codes, of which kBlockElements share a block.
+// How groups of kGroupSize fill vectors of kVectorElements codes, kBlockElements per block.
 template <int kGroupSize, int kBlockElements>
 struct GroupShape {
   static constexpr int kGroupBlocks = kGroupSize / kBlockElements;
   // A group is one or more whole vectors, or a vector holds several groups.
-  static constexpr int kAdded = std::max(1, kGroupBlocks / kBlocks);  // vectors summed as they come
+  static constexpr int kAdded = std::max(1, kGroupBlocks / kBlocks);  // vectors that are added up directly
   static constexpr int kFolded = kGroupBlocks / kAdded;               // blocks of a group in a vector
-  // Summed vectors of four groups; two groups to a block fill one of AVX2, which alone is asked for them.
+  // Vectors of sums for four groups. If a block has two groups, they fill one vector of AVX2, the only
+  // instruction set for which this occurs.
   static constexpr int kVectors = kGroupBlocks == 0 ? 1 : kTileVectors * kFolded;
   static constexpr std::int64_t kVectorElements = kBlocks * kBlockElements;
 };
 
-// Codes of 2, 4 or 8 bits, read from where they lie: slot k of a vector of bytes or words are the codes at
-// the bits from k * kBits on.
+// Codes of 2, 4 or 8 bits, used as stored: slot k of a vector of bytes or words consists of the codes at the
+// bits from k * kBits on.
 template <int kBits_, int kGroupSize, Levels kLevels_ = Levels::codes>
 struct SlotCodes : GroupShape<kGroupSize, 128 / kBits_> {
   static constexpr int kBits = kBits_;
@@ -38,10 +39,10 @@ struct SlotCodes : GroupShape<kGroupSize, 128 / kBits_> {
   static constexpr bool kByBytes = kBits < 8 ? HWY_ARCH_X86 : kHasVnni;
   static constexpr int kSlots = (kByBytes ? 8 : 16) / kBits;
   static constexpr std::int64_t kVectorBytes = 4 * kLanes;
-  static constexpr std::int64_t kPast = 0;  // bytes that are read behind the codes
+  static constexpr std::int64_t kPast = 0;  // bytes after the codes that are read
 };
 
-// Codes of any width, as many in a word as two bytes hold wherever they begin.
+// Codes of any width: as many per word as two bytes contain at any bit offset.
 constexpr int moved_slots(int bits) {
   return bits <= 3 ? 4 : 2;
 }

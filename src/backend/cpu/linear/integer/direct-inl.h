@@ -17,9 +17,10 @@ constexpr int kIntegerTokens = kLanes >= 16 ? 4 : 2;  // multiplied together
 // Bytes of a row of x for a column at most.
 constexpr std::int64_t kMostColumnBytes = HWY_ARCH_X86 && HWY_TARGET != HWY_AVX3_DL ? 4 : 2;
 
-// A row of x: for each of the weight's vectors the integers as its slots, or the high digits as its slots and
-// then the low ones, of each first those that meet the first mixture of two rows; behind all for each group
-// its scale four times, then for each group its sum four times. Groups that fill up a quad are zeros.
+// A row of x: for each of the weight's vectors the integers in the order of its slots, or the high digits in
+// the order of its slots and then the low ones, with those for the first mixture of two rows first; then for
+// each group its scale four times, then for each group its sum four times. Groups that fill up a quad are
+// zeros.
 struct IntegerRowLayout {
   std::int64_t quads = 0;
   std::int64_t scales_at = 0;  // in bytes
@@ -32,12 +33,12 @@ struct IntegerRowLayout {
         bytes(round_up(sums_at + quads * 16 * 4, 64)) {}
 };
 
-// Four rows of a weight, the rows to fetch meanwhile, and the end of what may be read.
+// Four rows of a weight, the rows to prefetch meanwhile, and the end of readable memory.
 struct QuadRows {
   const std::byte* rows[kQuad];
   const std::byte* next[kQuad];
   const std::byte* end;
-  const float* scales;  // [group][row], zeros up to whole quads
+  const float* scales;  // [group][row], padded with zeros to whole quads
   const float* biases;
 };
 

@@ -1,9 +1,9 @@
-// The driver of the integer products: which rows of x meet which matrix, and who computes them.
+// The driver of the integer products: which rows of x are multiplied by which matrix, and by which worker.
 //
-// Rows of x are rounded once for all products of a call. Where many rows share a matrix they are packed as
-// tiles of sixteen tokens if the processor has matrix units, or meet panels of unpacked weights; otherwise
-// each weight row is read against a few of them at a time, by products of bytes where an Arm processor has
-// them. Bound by reading the weights for few tokens, by 2*T*N*K integer operations for many.
+// Rows of x are rounded once for all products of a call. If many rows share a matrix, they are packed as
+// tiles of sixteen tokens for AMX, or multiplied by panels of unpacked weights; otherwise each weight row is
+// multiplied by a few of them at a time, with byte products if an Arm processor has them. Limited by reading
+// the weights for few tokens, by 2*T*N*K integer operations for many.
 #if defined(SLUICE_BACKEND_CPU_INTEGER_DRIVER_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SLUICE_BACKEND_CPU_INTEGER_DRIVER_INL_H_
 #undef SLUICE_BACKEND_CPU_INTEGER_DRIVER_INL_H_
@@ -24,16 +24,18 @@
 HWY_BEFORE_NAMESPACE();
 namespace sluice::backend::cpu::linear::integer::SLUICE_INTEGER_TARGET {
 
-constexpr std::int64_t kItemRows = 256;       // weight rows of a work item at most
-constexpr std::int64_t kItemBytes = 1 << 14;  // of weights at least: handing out work takes time too
-constexpr std::int64_t kFewTokens = 64;       // rows of x multiplied directly that stay in the caches
-// Of one matrix; unpacking a row for so few is faster than storing it for tiles or panels.
+constexpr std::int64_t kItemRows = 256;       // maximum weight rows per work item
+constexpr std::int64_t kItemBytes = 1 << 14;  // bytes of weights at least: distributing work takes time too
+constexpr std::int64_t kFewTokens = 64;       // rows of x that are multiplied directly and stay in the caches
+// Rows per matrix up to which unpacking a row each time is faster than storing it for tiles or panels.
 constexpr std::int64_t kVectorTokens = 4;
-// Where panels of 4-bit codes take no more time than reading the codes for a few tokens at a time.
+// From this number on, panels of 4-bit codes are not slower than reading the codes for a few tokens at a
+// time.
 constexpr std::int64_t kNibblePanelTokensAtLeast = kBytePanels ? 6 : 8;
-// The same of panels whose codes are unpacked row by row: a product by VNNI takes less time than unpacking.
+// The same for panels whose codes are unpacked row by row; with VNNI a product takes less time than
+// unpacking.
 constexpr std::int64_t kPanelTokensAtLeast = kHasVnni ? 24 : 9;
-constexpr std::int64_t kSerialColumns = 1 << 14;  // of x that are rounded faster than the pool wakes up
+constexpr std::int64_t kSerialColumns = 1 << 14;  // columns of x rounded faster than the pool wakes up
 
 template <class Task>
 void for_each_row(Context& context, std::int64_t rows, std::int64_t columns, const Task& task) {
@@ -43,14 +45,14 @@ void for_each_row(Context& context, std::int64_t rows, std::int64_t columns, con
     context.pool().parallel_for(0, rows, 1, task);
 }
 
-// A worker's scratch block, in order.
+// A worker's scratch block, in this order.
 class WorkerScratch {
  public:
   float* scales;
   float* biases;
-  float* line;  // groups of some rows on the way to the others
+  float* line;  // groups of some rows, before they are interleaved
   float* results[2];
-  amx::Scratch* tiles;  // or
+  amx::Scratch* tiles;  // one of these two
   PanelScratch* panels;
 
   static std::size_t bytes(const MatrixFormat& format, std::int64_t tokens) {
@@ -72,7 +74,7 @@ class WorkerScratch {
   static constexpr std::size_t kBlockBytes = std::max(sizeof(amx::Scratch), sizeof(PanelScratch));
 };
 
-// One product of a call. Its tasks are rows of its matrices.
+// One product of a call. Its tasks are row ranges of its matrices.
 class IntegerProduct {
  public:
   IntegerProduct() = default;
@@ -94,13 +96,13 @@ class IntegerProduct {
     cut();
   }
 
-  // Once x is rounded.
+  // To be called once x is rounded.
   void prepare() {
     if (x_->has_tiles() && plainly_) pack_tiles();
   }
 
   std::int64_t tasks() const { return all_items_ * shares_; }
-  // `next` is the product whose tasks follow.
+  // `next` is the product whose tasks come next.
   void run(std::int64_t task, const IntegerProduct* next, int worker) const {
     const std::int64_t i = task / shares_;
     const Item item = item_at(i);
@@ -109,7 +111,7 @@ class IntegerProduct {
     if (way == Way::panels) return run_panels(share_of(bucket, task % shares_, shares_), item, worker);
     if (task % shares_ > 0) return;
     if (way == Way::tiles) return run_tiles(item, worker);
-    // A worker's items follow each other.
+    // A worker's items are consecutive.
     const bool last = i + 1 == all_items_;
     const WeightStreams following = !last             ? streams(item_at(i + 1), 0)
                                     : next != nullptr ? next->streams(next->item_at(0), 0)
@@ -122,12 +124,12 @@ class IntegerProduct {
   Way way_of(std::int64_t bucket) const {
     const std::int64_t size = buckets_[bucket].size;
     if (x_->has_tiles()) return size > kVectorTokens ? Way::tiles : Way::direct;
-    constexpr bool kHasPanels = HWY_ARCH_X86;  // lanes of Arm's products are others
+    constexpr bool kHasPanels = HWY_ARCH_X86;  // products on Arm have another lane order
     const std::int64_t fewest = has_nibble_panels(format()) ? kNibblePanelTokensAtLeast : kPanelTokensAtLeast;
     return kHasPanels && size >= fewest ? Way::panels : Way::direct;
   }
 
-  // Rows [row, row_end) of the matrix of a bucket.
+  // Rows [row, row_end) of a bucket's matrix.
   struct Item {
     std::int64_t bucket;
     std::int64_t row;
@@ -152,14 +154,14 @@ class IntegerProduct {
     shares_ = token_shares(all_items_);
   }
 
-  // Each bucket may leave one tile part empty.
+  // Each bucket may leave part of one tile unused.
   std::size_t tile_parts() const {
     return x_->has_tiles() ? to_size(out_rows_ / amx::kTokens + std::min(out_rows_, op_->w.count())) : 0;
   }
   std::size_t starts_bytes() const { return to_size(op_->w.count() + 1) * sizeof(std::int32_t); }
 
-  // Into how many shares the tokens of a matrix go that meets panels: where there are fewer items than
-  // threads.
+  // The number of shares into which the tokens of a matrix with panels are divided if there are fewer items
+  // than threads.
   std::int64_t token_shares(std::int64_t items) const {
     std::int64_t blocks = 1;
     for (std::int64_t i = 0; i < buckets_.count(); ++i)
@@ -197,7 +199,7 @@ class IntegerProduct {
                  });
   }
 
-  // One operand times a few rows of x; results every kItemRows floats. `following` is what is read next.
+  // One operand times a few rows of x, with results every kItemRows floats. `following` is read next.
   void multiply_few(const WeightStreams& streams, const WeightStreams& following, const std::byte* const* x,
                     std::int64_t tokens, const WorkerScratch& scratch, float* results) const {
     const DirectProduct& product = direct_product(format());
@@ -330,13 +332,13 @@ class IntegerProduct {
   std::int32_t* first_tile_ = nullptr;  // of each bucket
   Buckets buckets_;
   bool plainly_ = false;        // some bucket is not multiplied directly
-  std::int64_t item_rows_ = 1;  // of a matrix
-  std::int64_t items_ = 0;      // of a bucket
+  std::int64_t item_rows_ = 1;  // per matrix
+  std::int64_t items_ = 0;      // per bucket
   std::int64_t all_items_ = 0;
   std::int64_t shares_ = 1;  // of an item's tokens
 };
 
-// The products of a call: what they have in common is rounded once, and their tasks are one loop.
+// The products of a call: common inputs are rounded once, and all tasks are one parallel loop.
 class IntegerRun {
  public:
   IntegerRun(Context& context, std::span<const Linear> ops) : context_(context) {

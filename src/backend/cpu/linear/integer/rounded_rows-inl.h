@@ -1,4 +1,4 @@
-// Rows of x of a call, rounded for the products that read them. Included once per instruction set.
+// The rows of x of a call, rounded for the products that read them. Included once per instruction set.
 #if defined(SLUICE_BACKEND_CPU_INTEGER_ROUNDED_ROWS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SLUICE_BACKEND_CPU_INTEGER_ROUNDED_ROWS_INL_H_
 #undef SLUICE_BACKEND_CPU_INTEGER_ROUNDED_ROWS_INL_H_
@@ -30,7 +30,7 @@ void round_plain_row(const MatrixFormat& format, const float* x, std::byte* to) 
                 reinterpret_cast<float*>(to + layout.sums_at)[g]);
 }
 
-// A row of x for products of bytes, laid out like one for products of words. `integers` has room for the row.
+// Rounds a row of x for byte products, in the layout for word products. `integers` has room for the row.
 void round_byte_row(const MatrixFormat& format, const float* x, std::int16_t* integers, std::byte* to) {
   const IntegerRowLayout layout(format);
   auto* scales = reinterpret_cast<float*>(to + layout.scales_at);
@@ -64,7 +64,7 @@ void round_direct_row(const MatrixFormat& format, const DirectProduct& product, 
   product.arrange(integers, padded, to);
 }
 
-// Several products of one input share them.
+// Rounded rows that products with the same input share.
 class RoundedRows {
  public:
   RoundedRows() = default;
@@ -77,7 +77,7 @@ class RoundedRows {
         has_tiles_(amx::available(isa) && amx::knows(format_)),
         by_bytes_(arm::knows(isa, format_)) {}
 
-  // Whether they are also what `op` multiplies: codes of one kind take the same layout of the same integers.
+  // Whether `op` can use them, too: codes of one kind need the same layout of the same integers.
   bool serve(const Linear& op) const {
     const MatrixFormat& format = op.w.format();
     return format.storage == format_.storage && format.group_size == format_.group_size &&
@@ -89,7 +89,7 @@ class RoundedRows {
     at_ = scratch;
     plain_ = scratch + rows_ * row_bytes_;
   }
-  // How they are read: as the codes lie, in the order of the columns, or both.
+  // How they are read: in the order of the codes, in the order of the columns, or both.
   void want(bool direct, bool plain) {
     direct_ |= direct;
     plainly_ |= plain;
@@ -126,8 +126,8 @@ class RoundedRows {
   ops::ConstView x_;
   MatrixFormat format_;
   std::int64_t rows_ = 0;
-  std::int64_t row_bytes_ = 0;    // of a row as the codes lie
-  std::int64_t plain_bytes_ = 0;  // of a row in the order of the columns
+  std::int64_t row_bytes_ = 0;    // per row in the order of the codes
+  std::int64_t plain_bytes_ = 0;  // per row in the order of the columns
   std::byte* at_ = nullptr;
   std::byte* plain_ = nullptr;
   bool has_tiles_ = false;

@@ -1,12 +1,11 @@
-// The integer product of four rows of a weight with a few rows of x, straight from the packed codes. Included
+// The integer product of four rows of a weight with a few rows of x, computed from the packed codes. Included
 // once per instruction set.
 //
-// A vector holds 16-byte blocks of one weight row. The products of a block stay in the block, so that four
-// rows can be added up side by side; blocks of a group are then folded together, and sixteen numbers, four
-// groups by four rows, are scaled at once. Codes of 2 and 4 bits, and of 8 where the processor adds products
-// of bytes up in 32 bits, are multiplied as bytes by the two digits of x; others as words of sixteen bits.
-// Bytes of two rows may be mixed before they are multiplied: what they add up to needs half as many steps
-// then.
+// A vector has 16-byte blocks of one weight row. The products of a block stay in the block, so four rows can
+// be added up together; then the blocks of a group are added, and sixteen numbers, four groups by four rows,
+// are scaled at once. Codes of 2 and 4 bits, and of 8 if the processor adds byte products in 32 bits, are
+// multiplied as bytes by the two digits of x; others as 16-bit words. Bytes of two rows may be interleaved
+// ("mixed") before they are multiplied, which halves the steps for adding up.
 #if defined(SLUICE_BACKEND_CPU_INTEGER_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SLUICE_BACKEND_CPU_INTEGER_TILE_INL_H_
 #undef SLUICE_BACKEND_CPU_INTEGER_TILE_INL_H_
@@ -21,16 +20,16 @@
 HWY_BEFORE_NAMESPACE();
 namespace sluice::backend::cpu::linear::integer::SLUICE_INTEGER_TARGET {
 
-// Rows whose bytes are mixed before they are multiplied. With VNNI adding up costs less than reading digits
+// Rows whose bytes are mixed before they are multiplied. With VNNI, adding up costs less than reading digits
 // of x twice.
 template <class Codes>
 constexpr int kMixed = kHasVnni&& Codes::kGroupBlocks > 0 ? 1 : 2;
 
-// Bytes of a row of x for a column: its integer, or its digits for each of the mixed rows.
+// Bytes per column in a row of x: those of its integer, or of its digits for each of the mixed rows.
 template <class Codes>
 constexpr std::int64_t kColumnBytes = Codes::kByBytes ? 2 * kMixed<Codes> : 2;
 
-// The codes of slot k in their bytes or words.
+// The codes of slot k, each in its byte or word.
 template <class Codes, int k>
 HWY_INLINE HalfVec code_slot(HalfVec words) {
   constexpr int kShift = Codes::kByBytes ? k * Codes::kBits : 16 - (Codes::kSlots - k) * Codes::kBits;
@@ -55,7 +54,7 @@ HWY_INLINE hn::Vec<hn::Rebind<std::int8_t, ShortTag>> digits_of(ShortVec q) {
   return hn::DemoteTo(hn::Rebind<std::int8_t, ShortTag>(), digits);
 }
 
-// The slots of two halves of a vector's integers as digits: for each of the mixtures those it meets.
+// Stores the slots of two halves of a vector's integers as digits, for each of the mixtures.
 template <class Codes, int kDigit>
 HWY_INLINE void store_digits(const ShortVec (&halves)[2][4], std::byte* to) {
   const WordTag d;
@@ -89,7 +88,7 @@ HWY_INLINE void arrange_digits(const std::int16_t* HWY_RESTRICT q, std::byte* to
   store_digits<Codes, 1>(v, to);
 }
 
-// What one vector of codes is multiplied by.
+// Stores the counterpart of one vector of codes.
 template <class Codes>
 HWY_INLINE void arrange_vector(const std::int16_t* HWY_RESTRICT q, std::byte* to) {
   if constexpr (Codes::kByBytes) return arrange_digits<Codes>(q, to);
@@ -107,17 +106,17 @@ HWY_INLINE void arrange_vector(const std::int16_t* HWY_RESTRICT q, std::byte* to
 
 #if HWY_ARCH_X86
 
-// Groups of a block whose products are kept apart.
+// Number of groups per block, whose products are kept apart.
 template <class Codes>
 constexpr int kParts = Codes::kGroupBlocks == 0 ? 2 : 1;
 
-// Codes of two rows, mixed: words of four bytes from the lower halves of their blocks in turns, then those
-// from the upper halves.
+// Mixed codes of two rows: 4-byte words from the lower halves of their blocks alternating between the rows,
+// then those from the upper halves.
 template <class Codes>
 using MixedCodes = HalfVec[Codes::kAdded][2][Codes::kSlots];
 
-// The products of bytes with the digits of one token, of which the high ones count 2^kDigitBits: of mixtures
-// [first, last) of the codes.
+// The products of bytes with the digits of one token, with the high digits weighted by 2^kDigitBits, for
+// mixtures [first, last) of the codes.
 template <class Codes>
 HWY_INLINE IntVec sum_byte_products(const MixedCodes<Codes>& codes, int first, int last, const std::byte* x) {
   using Sum = std::conditional_t<kHasVnni, IntVec, ShortVec>;
@@ -143,8 +142,8 @@ HWY_INLINE IntVec sum_byte_products(const MixedCodes<Codes>& codes, int first, i
     const Sum high = sum_of(zero, 0, 0, Codes::kAdded);
     return sum_of(hn::ShiftLeft<kDigitBits>(high), 1, 0, Codes::kAdded);
   } else {
-    // A product of neighbours is at most 2 * 127 * (the largest code): sixteen bits hold the sum of so many
-    // vectors'.
+    // A sum of two neighbouring products is at most 2 * 127 * (the largest code): kFit is for how many
+    // vectors such sums fit into 16 bits.
     constexpr int kLargest = Codes::kLevels == Levels::e2m1 ? 24 : (1 << Codes::kBits) - 1;
     constexpr int kFit = std::min(Codes::kAdded, ((1 << 15) - 1) / (2 * Codes::kSlots * 2 * 127 * kLargest));
     static_assert(kFit > 0 && Codes::kAdded % kFit == 0);
@@ -169,7 +168,7 @@ HWY_INLINE void split_slots(HalfVec words, HalfVec (&codes)[Codes::kSlots]) {
   }
 }
 
-// A vector of codes as it lies, or as bytes.
+// Loads a vector of codes, unchanged or as bytes.
 template <class Codes>
 HWY_INLINE hn::Vec<WordTag> load_codes(const std::byte* at) {
 #if HWY_TARGET == HWY_AVX3_DL
@@ -179,7 +178,7 @@ HWY_INLINE hn::Vec<WordTag> load_codes(const std::byte* at) {
   return load_words(at);
 }
 
-// dot[part][c] = the products of one row with each token, or of two in turns.
+// dot[part][c] = the products of one row, or of two mixed ones, with each token.
 template <class Codes, int C>
 HWY_INLINE void multiply_bytes(const std::byte* const* rows, const std::byte* const (&x)[C],
                                IntVec (&dot)[kParts<Codes>][C]) {
@@ -209,7 +208,7 @@ HWY_INLINE void multiply_bytes(const std::byte* const* rows, const std::byte* co
 
 #endif
 
-// Words that hold their codes as they lie.
+// Words whose codes are used as stored.
 struct StoredWords {
   HWY_INLINE HalfVec operator()(const std::byte* at, bool) const {
     return hn::BitCast(HalfTag(), load_words(at));
@@ -228,7 +227,7 @@ HWY_INLINE void add_slots(HalfVec words, const std::byte* const (&x)[C], std::in
 }
 
 // dot[r][c] = the products of the vectors of one group, or of the groups of one vector, with each token. The
-// first vector of a quad may be that of a matrix, before which nothing may be read.
+// first vector of a quad may be the matrix's first, before which nothing may be read.
 template <class Codes, int C>
 HWY_INLINE void multiply_words(const std::byte* const (&rows)[kQuad], bool first,
                                const std::byte* const (&x)[C], IntVec (&dot)[kQuad][C]) {
@@ -252,7 +251,7 @@ void arrange_integers(const std::int16_t* HWY_RESTRICT q, std::int64_t count, st
     arrange_vector<Codes>(q + i, to + kColumnBytes<Codes> * i);
 }
 
-// In each block the sums of the blocks of four rows.
+// Adds up each block of four rows; block i of the result has the four rows' sums of their blocks i.
 HWY_INLINE IntVec sum_in_blocks(const IntVec (&rows)[kQuad]) {
   const IntTag d;
   const hn::Repartition<std::int64_t, IntTag> pairs;
@@ -265,7 +264,7 @@ HWY_INLINE IntVec sum_in_blocks(const IntVec (&rows)[kQuad]) {
                  hn::BitCast(d, hn::InterleaveUpper(pairs, ab, ce)));
 }
 
-// The same of two pairs of rows that are mixed.
+// The same for two pairs of mixed rows.
 HWY_INLINE IntVec sum_mixed(IntVec ab, IntVec ce) {
   const hn::Repartition<std::int64_t, IntTag> pairs;
   const auto low = hn::InterleaveLower(pairs, hn::BitCast(pairs, ab), hn::BitCast(pairs, ce));
@@ -273,7 +272,7 @@ HWY_INLINE IntVec sum_mixed(IntVec ab, IntVec ce) {
   return hn::Add(hn::BitCast(IntTag(), low), hn::BitCast(IntTag(), high));
 }
 
-// Neighbouring blocks added, those of `low` first.
+// Adds neighbouring blocks, those of `low` first.
 HWY_INLINE IntVec fold_blocks(IntVec low, IntVec high) {
 #if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
   return hn::Add(IntVec{_mm512_shuffle_i32x4(low.raw, high.raw, 0x88)},
@@ -300,8 +299,8 @@ struct QuadOperands {
 };
 
 #if HWY_ARCH_X86
-// The sums of vector v of all rows. Where a block holds two groups, AVX2 alone is asked for them: those of
-// the first two groups are vector 0 and those of the others vector 1.
+// The sums of vector v for all rows. If a block has two groups, which occurs only with AVX2, those of the
+// first two groups are vector 0 and those of the other two vector 1.
 template <class Codes, int C, std::size_t kSums>
 HWY_INLINE void sum_bytes(const std::byte* const (&rows)[kQuad], const std::byte* const (&x)[C], int v,
                           IntVec (&sums)[C][kSums]) {
@@ -328,7 +327,7 @@ HWY_INLINE void sum_bytes(const std::byte* const (&rows)[kQuad], const std::byte
 template <class Codes>
 constexpr std::int64_t kQuadElements = Codes::kVectors* Codes::kAdded* Codes::kVectorElements;
 
-// Their products, added to acc.
+// Adds their products to acc.
 template <class Codes, int C>
 HWY_INLINE void add_quad(const QuadOperands<C>& quad, FloatVec (&acc)[C][kTileVectors]) {
   const FloatTag d;
@@ -373,7 +372,7 @@ HWY_INLINE void add_quad(const QuadOperands<C>& quad, FloatVec (&acc)[C][kTileVe
   }
 }
 
-// Quads of groups of all four rows that may be read where they lie.
+// The number of quads of groups that can be read in place, for all four rows.
 template <class Codes>
 HWY_INLINE std::int64_t quads_in_place(const MatrixFormat& format, const QuadRows& w, std::int64_t bytes) {
   std::int64_t readable = format.row_bytes;
@@ -393,7 +392,7 @@ HWY_NOINLINE inline void copy_rest(const MatrixFormat& format, const QuadRows& w
   }
 }
 
-// Four rows times C tokens, straight from the packed codes: out[c][r].
+// Multiplies four rows by C tokens, computed from the packed codes: out[c][r].
 template <class Codes, int C>
 HWY_NOINLINE void multiply_integers(const MatrixFormat& format, const QuadRows& w, const std::byte* const* x,
                                     float* HWY_RESTRICT out) {
