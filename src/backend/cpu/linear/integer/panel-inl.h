@@ -1,11 +1,11 @@
 // The integer product of some rows of a weight with many rows of x. Included once per instruction set.
 //
 // Weights are unpacked once for all tokens of a call, into a panel in the first-level cache that holds pairs
-// of neighbouring columns, row beside row. A pair of x meets all rows of a vector at once, so that every lane
-// is the sum of one row and nothing is added across. Codes of 4 bits are brought beside each other as words
-// of eight while they are packed, and split there: pairs are then of columns four apart, of x too, or fours
-// of bytes with AVX-512's VNNI. Bound by the products: 2*T*N*K operations, twice as many in a cycle as F32
-// has where products and sums have units of their own.
+// of neighbouring columns, with rows next to each other. A pair of x is multiplied by all rows of a vector at
+// once, so every lane is the sum of one row and no lanes are added. 4-bit codes of several rows are
+// interleaved as words of eight while they are packed, and unpacked afterwards: pairs are then of columns
+// four apart, for x too, or groups of four bytes with AVX-512's VNNI. Limited by the products: 2*T*N*K
+// operations, twice as many per cycle as with F32 on processors with separate units for products and sums.
 #if defined(SLUICE_BACKEND_CPU_INTEGER_PANEL_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SLUICE_BACKEND_CPU_INTEGER_PANEL_INL_H_
 #undef SLUICE_BACKEND_CPU_INTEGER_PANEL_INL_H_
@@ -26,21 +26,21 @@ namespace sluice::backend::cpu::linear::integer::SLUICE_INTEGER_TARGET {
 
 constexpr std::int64_t kPanelRows = 2 * kLanes;
 constexpr std::int64_t kPanelColumns = 512;         // whole groups
-constexpr int kPanelTokens = kLanes >= 16 ? 8 : 4;  // of a register tile
+constexpr int kPanelTokens = kLanes >= 16 ? 8 : 4;  // per register tile
 // The same where bytes meet two digits. Twelve sums suffice to keep the products going; with more, a Zen 5
 // pauses longer between two groups.
 constexpr int kByteTokens = 3;
-constexpr int kPairsAtOnce = 2;            // of columns, unrolled
-constexpr std::int64_t kPanelBlock = 128;  // tokens that meet a panel while it lasts
+constexpr int kPairsAtOnce = 2;            // pairs of columns, unrolled
+constexpr std::int64_t kPanelBlock = 128;  // tokens per use of a panel
 
-// What one worker needs.
+// Scratch memory of one worker.
 struct PanelScratch {
-  alignas(64) std::int16_t lines[kPanelRows][kPanelColumns + kWords];  // on their way to the panel
+  alignas(64) std::int16_t lines[kPanelRows][kPanelColumns + kWords];  // rows before they are in the panel
   alignas(64) std::int16_t panel[kPanelColumns * kPanelRows];          // [pair][row]
   alignas(64) float acc[kChains][kPanelBlock][kPanelRows];
 };
 
-// Some rows of a matrix: the last one repeats where there are fewer.
+// Some rows of a matrix; if there are fewer, the last one is repeated.
 struct PanelSource {
   const MatrixFormat& format;
   const Matrix& matrix;
@@ -55,7 +55,7 @@ HWY_INLINE void unpack_line(const std::byte* from, std::int64_t columns, std::in
     hn::StoreU(unpack(from + i * kBits / 8), ShortTag(), to + i);
 }
 
-// Columns [begin, begin + columns) of the rows as the scratch's panel.
+// Unpacks columns [begin, begin + columns) of the rows into the scratch's panel.
 template <int kBits, Levels kLevels>
 HWY_NOINLINE void fill_panel(const PanelSource& source, std::int64_t begin, std::int64_t columns,
                              PanelScratch& scratch) {
@@ -64,7 +64,7 @@ HWY_NOINLINE void fill_panel(const PanelSource& source, std::int64_t begin, std:
   const std::int64_t bytes = columns * kBits / 8;
   for (std::int64_t r = 0; r < kPanelRows; ++r) {
     const std::byte* from = source.matrix.values + source.at(r) * format.row_bytes + begin * kBits / 8;
-    // What lies behind the last rows may not be read.
+    // Nothing may be read after the last rows.
     std::byte copy[kPanelColumns + 2 * kReadPast];
     if (end - from < bytes + 2 * kReadPast) {
       std::memcpy(copy, from, to_size(bytes));
@@ -77,7 +77,7 @@ HWY_NOINLINE void fill_panel(const PanelSource& source, std::int64_t begin, std:
             to_size(columns / 2), reinterpret_cast<float*>(scratch.panel), kPanelRows);
 }
 
-// The same of 4-bit codes, in the order that order_for_nibbles gives a row of x.
+// The same for 4-bit codes, in the order of order_for_nibbles.
 template <Levels kLevels>
 HWY_NOINLINE void fill_panel_of_nibbles(const PanelSource& source, std::int64_t begin, std::int64_t columns,
                                         PanelScratch& scratch) {
@@ -102,11 +102,11 @@ HWY_NOINLINE void fill_panel_of_nibbles(const PanelSource& source, std::int64_t 
     }
 }
 
-// What the next panel of the matrix reads, scales and biases first: fetched in the course of the products,
-// some lines before each group, since a core drops what finds the queue to memory full.
+// Prefetches what the next panel of the matrix reads, scales and biases first: during the products, some
+// lines before each group, since a core drops prefetches when its queue to memory is full.
 class PanelAhead {
  public:
-  // As many lines at a time as bring all of them here in `times` times.
+  // As many lines per call of fetch() as are needed to prefetch everything in `times` calls.
   PanelAhead(const PanelSource& source, std::int64_t times) {
     const MatrixFormat& format = source.format;
     const std::int64_t first = std::min(source.row + kPanelRows, format.rows);
@@ -151,8 +151,8 @@ class PanelAhead {
   }
 
   Part parts_[3] = {};
-  int left_ = 3;            // parts that were not begun
-  std::int64_t turns_ = 0;  // at a time
+  int left_ = 3;            // parts that have not been started
+  std::int64_t turns_ = 0;  // per call of fetch()
   const std::byte* at_ = nullptr;
   const std::byte* end_ = nullptr;
 };
@@ -182,7 +182,7 @@ inline void fill_panel(const PanelSource& source, std::int64_t begin, std::int64
   }
 }
 
-// Scales of sixteen bits of a panel's rows, [group][row]: those of two groups are turned as one word.
+// 16-bit scales of a panel's rows, [group][row]: those of two groups are transposed as one word.
 inline void read_bf16_groups(const std::byte* from, std::int64_t row_bytes, std::int64_t groups, float* pairs,
                              float* to) {
   const FloatTag d;
@@ -216,7 +216,7 @@ inline void read_panel_groups(const PanelSource& source, float* line, float* sca
     read(source.matrix.biases, format.bias_type, format.bias_row_bytes, biases);
 }
 
-// Compilers that move the sums of an unrolled loop behind its products run out of registers.
+// Compilers that move the sums of an unrolled loop after its products run out of registers.
 HWY_INLINE void keep_in_register(IntVec& sum) {
 #if HWY_ARCH_X86
   asm("" : "+v"(sum.raw));
@@ -238,7 +238,7 @@ struct PanelGroups {
 // What the chains begin with: the first group of each loads these in place of its sums.
 alignas(64) constexpr float kZeros[kPanelRows] = {};
 
-// What a group of one token adds to its sums of all rows.
+// Adds the products of one group and one token to its sums for all rows.
 HWY_INLINE void add_group(const PanelGroups& w, const PlainRow& x, std::int64_t g, const IntVec (&sums)[2],
                           float (&acc)[kPanelRows]) {
   const float* before = g < kChains ? kZeros : acc;
@@ -256,8 +256,8 @@ HWY_INLINE void add_group(const PanelGroups& w, const PlainRow& x, std::int64_t 
 }
 
 #if HWY_TARGET == HWY_AVX3_DL
-// C tokens, added to `acc` of the first of them, by bytes: every four columns meet the high and the low
-// digits.
+// C tokens with byte products, added to `acc` of the first of them: every four columns are multiplied by the
+// high and by the low digits.
 template <int C>
 HWY_NOINLINE void multiply_byte_panel(const PanelGroups& w, const PlainRow* x, PanelAhead& ahead,
                                       float (*acc)[kPanelBlock][kPanelRows], std::int64_t token) {
@@ -387,13 +387,13 @@ inline void multiply_tokens(const PanelGroups& groups, PanelAhead& ahead, bool n
   multiply(multiply_panel<1>, 1);
 }
 
-// What read_panel_groups read.
+// The results of read_panel_groups.
 struct PanelScales {
   const float* scales;
   const float* biases;
 };
 
-// Up to kPanelBlock tokens times a panel's rows: out[token * out_step + r].
+// Multiplies up to kPanelBlock tokens by a panel's rows: out[token * out_step + r].
 inline void multiply_rows(const PanelSource& source, const PanelScales& of, std::span<const PlainRow> x,
                           PanelScratch& scratch, float* out, std::int64_t out_step) {
   const MatrixFormat& format = source.format;

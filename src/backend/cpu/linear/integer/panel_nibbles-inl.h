@@ -1,8 +1,8 @@
-// Codes of 4 bits on their way from some rows of a weight to a panel. Included once per instruction set.
+// Moving 4-bit codes of some rows of a weight into a panel. Included once per instruction set.
 //
-// Rows are brought beside each other while their codes are packed: a quarter of what moving words of sixteen
-// bits takes. Each lane then holds eight columns of a row, and masks split them into pairs of columns four
-// apart, or into fours of every second column where bytes are multiplied.
+// Rows are interleaved while their codes are packed, which takes a quarter of moving 16-bit words. Each lane
+// then has eight columns of a row, and masks split them into pairs of columns four apart, or into groups of
+// four alternate columns for byte products.
 #if defined(SLUICE_BACKEND_CPU_INTEGER_PANEL_NIBBLES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SLUICE_BACKEND_CPU_INTEGER_PANEL_NIBBLES_INL_H_
 #undef SLUICE_BACKEND_CPU_INTEGER_PANEL_NIBBLES_INL_H_
@@ -15,17 +15,17 @@
 HWY_BEFORE_NAMESPACE();
 namespace sluice::backend::cpu::linear::integer::SLUICE_INTEGER_TARGET {
 
-// Whether panels of 4-bit codes are of bytes, which meet the digits of x. With VNNI these take as many
-// products as words do, and half the room and stores.
+// Whether panels of 4-bit codes consist of bytes, which are multiplied by the digits of x. With VNNI these
+// take as many products as words do, but half the memory and stores.
 constexpr bool kBytePanels = HWY_TARGET == HWY_AVX3_DL;
 
-// Whole blocks of codes are read.
+// Only for whole blocks of 32 codes.
 inline bool has_nibble_panels(const MatrixFormat& format) {
   return (format.storage == Storage::affine4 || format.storage == Storage::fp4) && format.columns % 32 == 0;
 }
 
-// Eight integers at a time in the order in which split_nibbles has the codes: 0, 4, 1, 5, 2, 6, 3, 7. For
-// bytes their digits: the high ones of 0, 2, 4, 6, the low ones, and the same of the others.
+// Reorders eight integers at a time as split_nibbles reorders the codes: 0, 4, 1, 5, 2, 6, 3, 7. For bytes,
+// stores digits: the high ones of 0, 2, 4, 6, the low ones, and the same for the others.
 inline void order_for_nibbles(std::int64_t columns, std::int16_t* integers) {
   alignas(16) static constexpr std::uint8_t kPairs[16] = {0, 1, 8,  9,  2, 3, 10, 11,
                                                           4, 5, 12, 13, 6, 7, 14, 15};
@@ -45,7 +45,7 @@ inline void order_for_nibbles(std::int64_t columns, std::int16_t* integers) {
   }
 }
 
-// Sixteen bytes of every fourth row.
+// Loads sixteen bytes of every fourth row.
 template <int kCount = kBlocks>
 HWY_INLINE auto load_blocks(const std::byte* const* rows, std::int64_t at) {
   const hn::FixedTag<std::uint32_t, 4 * kCount> d;
@@ -58,7 +58,8 @@ HWY_INLINE auto load_blocks(const std::byte* const* rows, std::int64_t at) {
 // Sixteen bytes of every fourth row, of kLanes rows in all.
 using Blocks = hn::Vec<WordTag>[4];
 
-// 32 columns of kLanes rows: sixteen vectors of pairs, or eight of fours, that are stored `step` apart.
+// Splits 32 columns of kLanes rows into sixteen vectors of pairs, or eight of groups of four, stored `step`
+// apart.
 template <Levels kLevels>
 HWY_INLINE void split_nibbles(const Blocks& rows, std::int16_t* HWY_RESTRICT to, std::int64_t step) {
   const WordTag d;
