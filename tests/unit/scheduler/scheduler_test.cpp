@@ -176,14 +176,14 @@ TEST_F(SchedulerTest, EndsRequestsThatAreLate) {
   const RequestResult result = waited.get_future().get();
   EXPECT_NE(message_of(result.error).find("0.01 s"), std::string::npos) << message_of(result.error);
   EXPECT_EQ(result.generated.reason, FinishReason::cancelled);
-  // A running one keeps what came before.
+  // A running one keeps what came before, of which a busy machine may need longer to compute any.
   Request running = story(100000);
-  running.timeout_seconds = 0.1;
-  const RequestResult cut = scheduler.run(running);
-  if (cut.generated.reason == FinishReason::cancelled) {
-    EXPECT_TRUE(cut.error);
+  RequestResult cut;
+  for (running.timeout_seconds = 0.1; cut.generated.ids.empty(); running.timeout_seconds *= 4) {
+    ASSERT_LT(running.timeout_seconds, 100);
+    cut = scheduler.run(running);
+    EXPECT_EQ(cut.generated.reason == FinishReason::cancelled, cut.error != nullptr);
   }
-  EXPECT_FALSE(cut.generated.ids.empty());
 }
 
 TEST_F(SchedulerTest, CancelsBetweenTheChunksOfAPrompt) {
