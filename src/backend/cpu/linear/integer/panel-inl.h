@@ -27,8 +27,8 @@ namespace sluice::backend::cpu::linear::integer::SLUICE_INTEGER_TARGET {
 constexpr std::int64_t kPanelRows = 2 * kLanes;
 constexpr std::int64_t kPanelColumns = 512;         // whole groups
 constexpr int kPanelTokens = kLanes >= 16 ? 8 : 4;  // per register tile
-// Tokens per register tile of byte products with two digits. Twelve sums keep the multipliers busy; with more, a
-// Zen 5 pauses longer between two groups.
+// Tokens per register tile of byte products with two digits. Twelve sums keep the multipliers busy; with
+// more, a Zen 5 pauses longer between two groups.
 constexpr int kByteTokens = 3;
 constexpr int kPairsAtOnce = 2;            // pairs of columns, unrolled
 constexpr std::int64_t kPanelBlock = 128;  // tokens per use of a panel
