@@ -57,8 +57,10 @@ TEST_P(BundledModel, Chooses200TokensAsTransformersDoes) {
   }
 }
 
-TEST_P(BundledModel, ReferenceChoosesTheSame200Tokens) {
-  const Story story = golden_stories(GetParam()).front();
+// The first of them: the reference takes a tenth of a second per token.
+TEST_P(BundledModel, ReferenceChoosesTheSameTokens) {
+  Story story = golden_stories(GetParam()).front();
+  story.greedy.resize(64);
   EXPECT_EQ(continue_greedily(*load("reference"), story.ids, story.greedy.size()), story.greedy);
 }
 
