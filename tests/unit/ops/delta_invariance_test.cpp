@@ -1,5 +1,5 @@
-// The bits of the CPU's delta ops do not depend on the division of tokens into calls, the number of threads
-// or other sequences in the call.
+// The bits of the delta ops on the host do not depend on the division of tokens into calls, the number of
+// threads or other sequences in the call.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -79,11 +79,14 @@ TEST_P(DeltaInvariance, RecurrentTokensOneByOne) {
 }
 
 TEST_P(DeltaInvariance, ChunkedCutAtMultiplesOf64) {
-  const auto backend = make_backend("cpu", {.threads = 2});
   const Rule rule(2, GetParam(), 200);
-  const Result whole = rule.run(*backend, DeltaForm::chunked, {0, 200});
-  EXPECT_TRUE(whole == rule.run(*backend, DeltaForm::chunked, {0, 64, 128, 192, 200}));
-  EXPECT_TRUE(whole == rule.run(*backend, DeltaForm::chunked, {0, 128, 200}));
+  for (const char* name : {"cpu", "reference"}) {
+    SCOPED_TRACE(name);
+    const auto backend = make_backend(name, {.threads = 2});
+    const Result whole = rule.run(*backend, DeltaForm::chunked, {0, 200});
+    EXPECT_TRUE(whole == rule.run(*backend, DeltaForm::chunked, {0, 64, 128, 192, 200}));
+    EXPECT_TRUE(whole == rule.run(*backend, DeltaForm::chunked, {0, 128, 200}));
+  }
 }
 
 TEST_P(DeltaInvariance, AutoCutAtMultiplesOf64AndAnywhereAfter) {
